@@ -1,0 +1,6 @@
+"""Measuring methods: accuracy with confidence intervals, from features or from images."""
+
+from team.evaluation.embed import by_class, embed, episode_statistics, evaluate_images
+from team.evaluation.evaluate import Evaluation, evaluate
+
+__all__ = ["Evaluation", "by_class", "embed", "episode_statistics", "evaluate", "evaluate_images"]

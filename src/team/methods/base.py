@@ -1,0 +1,51 @@
+"""What a few-shot method is: a function from an episode's features to log-probabilities of its queries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from team.episode import Episode, check_episode
+
+
+class Method(nn.Module, ABC):
+    """Base of all methods. ``method(support, labels, query)`` gives log-probabilities ``[..., Q, N]``.
+
+    Features are used as given and divided by nothing: the temperature, by which every score is divided, is 1 unless
+    told otherwise. With ``learn_temperature`` it becomes a parameter that training adjusts and checkpoints keep.
+    """
+
+    transductive: ClassVar[bool]
+    """Whether the answer for one query depends on the others."""
+
+    mixing: bool = False
+    """Whether training with this method blends the images of an episode (Sec. 3.2)."""
+
+    def __init__(self, *, temperature: float = 1.0, learn_temperature: bool = False) -> None:
+        super().__init__()
+        if not 0 < temperature < float("inf"):
+            raise ValueError(f"temperature must be positive and finite, not {temperature}")
+        value = torch.tensor(float(temperature)).log()
+        self.log_temperature = nn.Parameter(value, requires_grad=learn_temperature)
+
+    @property
+    def temperature(self) -> Tensor:
+        return self.log_temperature.exp()
+
+    def forward(self, support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
+        """One episode (``[S, d]``, ``[S]``, ``[Q, d]``) or a batch (``[B, ...]``) -> ``[..., Q, N]``."""
+        episode = check_episode(support, labels, query)
+        self.check(episode)
+        result = self.log_probabilities(episode)
+        return result[0] if support.ndim == 2 else result
+
+    def check(self, episode: Episode) -> None:
+        """Raise if this method's settings do not fit the episode. Called once at the door."""
+        return
+
+    @abstractmethod
+    def log_probabilities(self, episode: Episode) -> Tensor:
+        """``[B, Q, N]``, normalised over classes, for an episode known to be right; must not wait for the device."""

@@ -1,0 +1,98 @@
+"""A trained model: a network, the method it was trained for, and what is known about how it came to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from team.backbones import create_backbone
+from team.methods import Method, create_method
+from team.training.checkpoint import (
+    CheckpointError,
+    load_checkpoint,
+    load_into,
+    save_checkpoint,
+    with_prefix,
+    without_prefix,
+)
+
+
+@dataclass(eq=False)
+class Model:
+    """network: images ``[n, 3, size, size]`` -> features; method: features -> log-probabilities.
+
+    backbone, method_name and their options say how to make both again (backbone is "" for a module of the user's own);
+    size: side of the network's input; seen_prototypes: mean feature of every training class ``[T, d]``, or None;
+    info: free-form facts (data set, recipe, seed, validation accuracy, ...) that travel with the weights.
+    """
+
+    network: nn.Module
+    method: Method
+    backbone: str
+    backbone_options: dict[str, Any]
+    method_name: str
+    method_options: dict[str, Any]
+    size: int
+    seen_prototypes: Tensor | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def create(
+        cls,
+        backbone: str,
+        method: str,
+        size: int,
+        *,
+        backbone_options: dict[str, Any] | None = None,
+        method_options: dict[str, Any] | None = None,
+    ) -> Model:
+        network = create_backbone(backbone, **(backbone_options or {}))
+        head = create_method(method, **(method_options or {}))
+        return cls(network, head, backbone, backbone_options or {}, method, method_options or {}, size)
+
+    def save(self, path: Path) -> None:
+        tensors = with_prefix("network", self.network.state_dict()) | with_prefix("method", self.method.state_dict())
+        if self.seen_prototypes is not None:
+            tensors["seen_prototypes"] = self.seen_prototypes
+        save_checkpoint(path, tensors, self.description())
+
+    def description(self) -> dict[str, Any]:
+        """Everything but the tensors, as JSON values."""
+        return {
+            "backbone": self.backbone,
+            "backbone_options": self.backbone_options,
+            "method": self.method_name,
+            "method_options": self.method_options,
+            "size": self.size,
+            "info": self.info,
+        }
+
+
+def load_model(path: Path, *, network: nn.Module | None = None) -> Model:
+    """Read a model; ``network`` is needed where it was trained with a module of the user's own."""
+    tensors, about = load_checkpoint(path)
+    if "backbone" not in about:
+        raise CheckpointError(
+            f"{path} is the state of a training run, not a model; its model is best.safetensors beside it"
+        )
+    if network is None:
+        if not about["backbone"]:
+            raise CheckpointError(f"{path} was trained with a network of one's own: pass it as network=")
+        network = create_backbone(about["backbone"], **about["backbone_options"])
+    load_into(network, without_prefix("network", tensors), str(path))
+    method = create_method(about["method"], **about["method_options"])
+    load_into(method, without_prefix("method", tensors), str(path))
+    return Model(
+        network.eval(),
+        method.eval(),
+        about["backbone"],
+        about["backbone_options"],
+        about["method"],
+        about["method_options"],
+        about["size"],
+        tensors.get("seen_prototypes"),
+        about["info"],
+    )

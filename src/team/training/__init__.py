@@ -1,0 +1,5 @@
+"""Training: pre-training, episodic training, checkpoints."""
+
+from team.training.settings import EpisodicSettings, PretrainSettings
+
+__all__ = ["EpisodicSettings", "PretrainSettings"]

@@ -1,0 +1,173 @@
+"""Episodic training (Eq. 1): the network learns on few-shot tasks drawn from the seen classes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from team.backbones import feature_dim
+from team.data.images import ImageSet
+from team.data.sampler import EpisodeSampler
+from team.episode import Episode, class_means
+from team.evaluation.embed import embed, evaluate_images
+from team.methods.team import TEAM
+from team.mixing import draw_mixing, mix
+from team.model import Model
+from team.seeding import generator
+from team.training.forward import Forward
+from team.training.loop import Objective
+from team.training.settings import EpisodicSettings, to_json
+
+
+class EpisodicTraining(Objective):
+    """The negative log-probability of the queries' labels, averaged over the episodes of a step."""
+
+    name, unit = "training", "episodes"
+    graph = True
+
+    def __init__(
+        self, model: Model, train: ImageSet, validation: ImageSet, settings: EpisodicSettings, *, compile: bool = False
+    ) -> None:
+        device = next(model.network.parameters()).device
+        self.model, self.settings, self.validation = model, settings, validation
+        self.train = train.to(device)
+        self.sampler = EpisodeSampler(train.labels, ways=settings.ways, shots=settings.shots, queries=settings.queries)
+        EpisodeSampler(validation.labels, ways=settings.ways, shots=settings.shots, queries=settings.queries)
+        self.device = device
+        self.module = nn.ModuleDict({"network": model.network, "method": model.method.to(device)})
+        if settings.seen_prototypes:
+            width = feature_dim(model.network, model.size)
+            self.module["seen"] = _RunningPrototypes(len(train.classes), width).to(device)
+        self.forward = Forward(model.network, model.size, settings.augmentation, compile)
+        self.per_step = settings.per_step
+        self.steps = math.ceil(settings.episodes / settings.per_step)
+        self.validate_every = max(1, settings.validate_every // settings.per_step)
+        self.patience = max(1, settings.patience // settings.per_step)
+        self.average = settings.average
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        cuda = self.device.type == "cuda"
+        rate = torch.tensor(self.settings.learning_rate, device=self.device) if cuda else self.settings.learning_rate
+        parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        return torch.optim.AdamW(
+            parameters, lr=rate, weight_decay=self.settings.weight_decay, capturable=cuda, fused=cuda or None
+        )
+
+    def learning_rate(self, step: int) -> float:
+        settings, episode = self.settings, step * self.per_step
+        if settings.schedule == "halving":
+            return settings.learning_rate * 0.5 ** (episode // settings.halve_every)
+        return settings.learning_rate * 0.5 * (1 + math.cos(math.pi * min(episode / settings.episodes, 1)))
+
+    def draw(self, step: int) -> dict[str, Tensor]:
+        settings = self.settings
+        random = generator(settings.seed, "episode", step)
+        drawn = self.sampler.sample(settings.per_step, random)
+        index = torch.cat([drawn.support, drawn.query], 1)
+        inputs = {"index": index, "augmentation": settings.augmentation.draw(index.numel(), random)}
+        if self.model.method.mixing:
+            inputs["partner"], inputs["weight"] = self._draw_mixing(step, index.shape, drawn.support.shape[1], random)
+        if settings.seen_prototypes:
+            others = torch.ones(settings.per_step, self.sampler.class_count, dtype=torch.bool)
+            others.scatter_(1, drawn.classes, False)
+            inputs["others"] = others.nonzero()[:, 1].reshape(settings.per_step, -1)
+        return inputs
+
+    def _draw_mixing(
+        self, step: int, shape: torch.Size, support: int, random: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Partner and weight of each sample ``[E, n]``; a sample that is not mixed keeps a weight of one."""
+        partner = torch.arange(shape[1]).repeat(shape[0], 1)
+        weight = torch.ones(shape)
+        count = support if self.settings.mixed == "support" else shape[1]
+        low, high = self.settings.mixing_range
+        partner[:, :count], weight[:, :count] = draw_mixing((shape[0], count), low, high, random)
+        first = step * self.per_step
+        active = torch.tensor([self.settings.mixing.active(first + number) for number in range(shape[0])])
+        weight[~active] = 1.0
+        return partner, weight
+
+    def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        settings, index = self.settings, inputs["index"]
+        episodes, points = index.shape
+
+        def blend(images: Tensor) -> Tensor:
+            tasks = images.reshape(episodes, points, *images.shape[1:])
+            return mix(tasks, inputs["partner"], inputs["weight"]).flatten(0, 1)
+
+        pixels = self.train.images[index.flatten()]
+        features = self.forward(pixels, inputs["augmentation"], blend if "partner" in inputs else None)
+        features = features.reshape(episodes, points, -1)
+        ways, support = settings.ways, settings.ways * settings.shots
+        labels = torch.arange(ways, device=index.device).repeat_interleave(settings.shots).expand(episodes, -1)
+        answers = torch.arange(ways, device=index.device).repeat_interleave(settings.queries).expand(episodes, -1)
+        episode = Episode(features[:, :support], labels, features[:, support:], ways)
+        method = self.model.method
+        if settings.seen_prototypes:
+            running = self.module["seen"]
+            if isinstance(method, TEAM):
+                method.settings = replace(method.settings, seen=running.prototypes[inputs["others"]])
+            running.update(features.detach().flatten(0, 1), self.train.labels[index.flatten()])
+        scores = method.log_probabilities(episode)
+        loss = F.nll_loss(scores.flatten(0, 1), answers.flatten())
+        return loss, (scores.argmax(-1) == answers).double().mean()
+
+    def validate(self) -> float:
+        settings = self.settings
+        self._fix_seen_prototypes()
+        return evaluate_images(
+            self.model.network,
+            self.model.method,
+            self.validation,
+            ways=settings.ways,
+            shots=settings.shots,
+            queries=settings.queries,
+            episodes=settings.validation_episodes,
+            seed=1,
+            size=self.model.size,
+        ).mean
+
+    def _fix_seen_prototypes(self) -> None:
+        """The mean feature of every training class under the present weights, for validation and for the checkpoint."""
+        if not self.settings.seen_prototypes or not isinstance(self.model.method, TEAM):
+            return
+        features = embed(self.model.network, self.train, size=self.model.size)
+        membership = F.one_hot(self.train.labels, len(self.train.classes)).to(features)
+        self.model.seen_prototypes = class_means(features[None], membership[None])[0]
+        method = self.model.method
+        method.settings = replace(method.settings, seen=self.model.seen_prototypes)
+
+    def save(self, path: Path, facts: dict[str, Any]) -> None:
+        self.model.info["training"] = {"settings": to_json(self.settings), "data": self.train.checksum, **facts}
+        self.model.save(path)
+
+    def identity(self) -> dict[str, Any]:
+        about = self.model.description()
+        del about["info"]
+        return {"phase": "episodic", "settings": to_json(self.settings), "data": self.train.checksum, "model": about}
+
+
+class _RunningPrototypes(nn.Module):
+    """A running mean of the features of every training class, ``[T, d]``."""
+
+    prototypes: Tensor
+
+    def __init__(self, classes: int, width: int, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("prototypes", torch.zeros(classes, width))
+
+    @torch.no_grad()
+    def update(self, features: Tensor, labels: Tensor) -> None:
+        """features: ``[n, d]``, labels: ``[n]``; classes that do not occur keep their mean."""
+        membership = F.one_hot(labels, len(self.prototypes)).to(features)
+        counts = membership.sum(0)
+        means = membership.T @ features / counts.clamp_min(1)[:, None]
+        step = self.momentum * (counts > 0).to(features)[:, None]
+        self.prototypes += step * (means - self.prototypes)

@@ -1,0 +1,98 @@
+"""Pre-training: the network learns to tell all seen classes apart, which gives episodic training its start."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from team.backbones import feature_dim
+from team.data.images import ImageSet
+from team.evaluation.embed import by_class, embed
+from team.evaluation.evaluate import evaluate
+from team.methods import create_method
+from team.model import Model
+from team.seeding import generator
+from team.training.forward import Forward
+from team.training.loop import Objective
+from team.training.settings import PretrainSettings, to_json
+
+
+class Pretraining(Objective):
+    """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards."""
+
+    name, unit = "pre-training", "images"
+    patience = None
+    graph = False
+
+    def __init__(
+        self, model: Model, train: ImageSet, validation: ImageSet, settings: PretrainSettings, *, compile: bool = False
+    ) -> None:
+        device = next(model.network.parameters()).device
+        self.model, self.settings, self.validation = model, settings, validation
+        self.train = train.to(device)
+        width = feature_dim(model.network, model.size)
+        classifier = nn.Linear(width, len(train.classes))
+        nn.init.zeros_(classifier.bias)
+        with torch.no_grad():
+            classifier.weight.copy_(
+                torch.randn(classifier.weight.shape, generator=generator(settings.seed, "classifier"))
+                / math.sqrt(width)
+            )
+        self.module = nn.ModuleDict({"network": model.network, "classifier": classifier.to(device)})
+        self.forward = Forward(model.network, model.size, settings.augmentation, compile)
+        self.per_step = min(settings.batch, len(train))
+        self.steps_per_epoch = len(train) // self.per_step
+        self.steps = settings.epochs * self.steps_per_epoch
+        self.validate_every = max(1, math.ceil(self.steps / settings.validations))
+        self.average = settings.average
+        self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    def optimiser(self) -> torch.optim.Optimizer:
+        decay = [p for p in self.module.parameters() if p.ndim > 1]
+        plain = [p for p in self.module.parameters() if p.ndim <= 1]
+        groups = [{"params": decay, "weight_decay": self.settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        return torch.optim.SGD(groups, lr=self.settings.learning_rate, momentum=0.9, nesterov=True)
+
+    def learning_rate(self, step: int) -> float:
+        rise = 0.1
+        done = (step + 1) / self.steps
+        share = done / rise if done < rise else 0.5 * (1 + math.cos(math.pi * (done - rise) / (1 - rise)))
+        return self.settings.learning_rate * share
+
+    def draw(self, step: int) -> dict[str, Tensor]:
+        epoch, position = divmod(step, self.steps_per_epoch)
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._order = torch.randperm(len(self.train), generator=generator(self.settings.seed, "epoch", epoch))
+        index = self._order[position * self.per_step : (position + 1) * self.per_step]
+        random = generator(self.settings.seed, "pretrain", step)
+        return {"index": index, "augmentation": self.settings.augmentation.draw(len(index), random)}
+
+    def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        features = self.forward(self.train.images[inputs["index"]], inputs["augmentation"])
+        scores = self.module["classifier"](features)
+        labels = self.train.labels[inputs["index"]]
+        loss = F.cross_entropy(scores, labels, label_smoothing=self.settings.label_smoothing)
+        return loss, (scores.argmax(-1) == labels).double().mean()
+
+    def validate(self) -> float:
+        """Cosine nearest prototype, 1-shot: what a good starting point for any metric should do well."""
+        settings = self.settings
+        features = F.normalize(embed(self.model.network, self.validation, size=self.model.size), dim=-1)
+        classes = by_class(features, self.validation)
+        method = create_method("protonet")
+        return evaluate(method, classes, ways=min(5, len(classes)), episodes=settings.validation_episodes, seed=1).mean
+
+    def save(self, path: Path, facts: dict[str, Any]) -> None:
+        self.model.info["pretraining"] = {"settings": to_json(self.settings), "data": self.train.checksum, **facts}
+        self.model.save(path)
+
+    def identity(self) -> dict[str, Any]:
+        about = self.model.description()
+        del about["info"]
+        return {"phase": "pretraining", "settings": to_json(self.settings), "data": self.train.checksum, "model": about}

@@ -1,0 +1,104 @@
+"""Every number that decides what a training run gives. A recipe is one of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from team.data.augment import Augmentation
+from team.mixing import MixingSchedule
+
+
+@dataclass(frozen=True)
+class PretrainSettings:
+    """Pre-training: classify all seen classes (Sec. 4.2, "Training strategy").
+
+    SGD with momentum 0.9, the learning rate rising linearly over the first tenth of the steps and then falling as a
+    cosine. Validation is nearest-prototype accuracy on episodes of the validation classes.
+    """
+
+    epochs: int = 60
+    batch: int = 256
+    learning_rate: float = 0.2
+    weight_decay: float = 5e-4
+    label_smoothing: float = 0.0
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    average: float = 0.99
+    """Decay of the moving average of the weights, which is what is validated and kept; 0 keeps the last weights."""
+    validations: int = 6
+    validation_episodes: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self, positive=("epochs", "batch", "learning_rate", "validations", "validation_episodes"))
+        _check(self, fractions=("weight_decay", "label_smoothing", "average"))
+
+
+@dataclass(frozen=True)
+class EpisodicSettings:
+    """Episodic training (Eq. 1): Adam on the negative log-probability of the queries' labels.
+
+    schedule: "halving" halves the learning rate every ``halve_every`` episodes as the paper does; "cosine" lets it fall
+    to zero over all episodes. Training ends early when ``patience`` episodes brought no better validation accuracy.
+    """
+
+    ways: int = 5
+    shots: int = 1
+    queries: int = 15
+    episodes: int = 40_000
+    per_step: int = 1
+    """Episodes per optimiser step."""
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: Literal["halving", "cosine"] = "halving"
+    halve_every: int = 10_000
+    patience: int = 20_000
+    mixing: MixingSchedule = field(default_factory=MixingSchedule)
+    mixing_range: tuple[float, float] = (0.5, 1.0)
+    mixed: Literal["support", "all"] = "support"
+    """Which samples task internal mixing blends: the support, as the paper's text says, or support and queries."""
+    seen_prototypes: bool = False
+    """Give the method running means of the other training classes as seen-class prototypes."""
+    augmentation: Augmentation = field(default_factory=Augmentation)
+    average: float = 0.998
+    validate_every: int = 2000
+    validation_episodes: int = 500
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self, positive=("ways", "shots", "queries", "episodes", "per_step", "learning_rate", "halve_every"))
+        _check(self, positive=("patience", "validate_every", "validation_episodes"))
+        _check(self, fractions=("weight_decay", "average"))
+        low, high = self.mixing_range
+        if not 0.5 <= low < high <= 1:
+            raise ValueError(f"mixing_range must satisfy 0.5 <= low < high <= 1, not {self.mixing_range}")
+
+
+def _check(settings: Any, *, positive: tuple[str, ...] = (), fractions: tuple[str, ...] = ()) -> None:
+    for name in positive:
+        if not getattr(settings, name) > 0:
+            raise ValueError(f"{name} must be positive, not {getattr(settings, name)}")
+    for name in fractions:
+        if not 0 <= getattr(settings, name) < 1:
+            raise ValueError(f"{name} must be at least 0 and below 1, not {getattr(settings, name)}")
+
+
+Settings = TypeVar("Settings")
+
+
+def to_json(settings: Any) -> dict[str, Any]:
+    return asdict(settings)
+
+
+def from_json(kind: type[Settings], values: dict[str, Any]) -> Settings:
+    """Settings from JSON values; an unknown name is an error, a missing one takes its default."""
+    known = {entry.name for entry in fields(kind)}  # type: ignore[arg-type]
+    if unknown := sorted(values.keys() - known):
+        raise ValueError(f"{kind.__name__} has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    hints = get_type_hints(kind)
+    result = {}
+    for name, value in values.items():
+        if is_dataclass(hints[name]) and isinstance(value, dict):
+            value = from_json(hints[name], value)
+        result[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**result)

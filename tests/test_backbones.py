@@ -1,0 +1,87 @@
+"""Claims about the backbones: the paper's widths, any sensible input size, and room for a network of one's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from team import create_backbone, list_backbones
+from team.backbones import INPUT_SIZE, feature_dim
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "size", "dim"),
+    [
+        ("conv4", {}, 84, 256),
+        ("conv4", {}, 32, 256),
+        ("conv4", {"filters": 8}, 84, 32),
+        ("resnet18", {}, 224, 512),
+        ("resnet18", {}, 84, 512),
+    ],
+)
+def test_a_network_gives_the_features_it_promises(name: str, options: dict[str, Any], size: int, dim: int) -> None:
+    network = create_backbone(name, **options).eval()
+    with torch.no_grad():
+        features = network(torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(0)))
+    assert features.shape == (2, dim)
+    assert feature_dim(network) == network.dim == dim
+    assert bool(torch.isfinite(features).all())
+
+
+def test_every_network_has_a_name_and_the_papers_input_size() -> None:
+    assert {"conv4", "resnet18"} <= set(list_backbones())
+    assert (INPUT_SIZE["conv4"], INPUT_SIZE["resnet18"]) == (84, 224)
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet18"])
+def test_every_parameter_receives_a_gradient(name: str) -> None:
+    network = create_backbone(name)
+    network(torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))).square().sum().backward()
+    assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in network.parameters())
+
+
+class Own(nn.Module):
+    """A module such as a user brings: no ``dim``, and batch normalisation that must not see the probe."""
+
+    def __init__(self, pooled: bool) -> None:
+        super().__init__()
+        self.layer = nn.Sequential(nn.Conv2d(3, 7, 3), nn.BatchNorm2d(7))
+        self.pooled = pooled
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.layer(images)
+        return features.mean((-2, -1)) if self.pooled else features
+
+
+def test_a_network_of_ones_own_is_measured_and_left_as_it_was() -> None:
+    network = Own(pooled=True).double()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    assert feature_dim(network, size=16) == 7
+    assert network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert feature_dim(nn.Sequential(nn.Flatten()), size=4) == 48, "a module without parameters"
+
+
+def test_a_network_that_gives_a_feature_map_is_turned_away() -> None:
+    with pytest.raises(
+        ValueError, match=r"images \[n, 3, H, W\] into features \[n, d\]; this one gives \[1, 7, 14, 14\]"
+    ):
+        feature_dim(Own(pooled=False), size=16)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "words"),
+    [
+        ("conv5", {}, ValueError, "no backbone is called 'conv5'; there are conv4, resnet18"),
+        ("conv4", {"width": 3}, TypeError, "conv4 has no option width; it has filters"),
+        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has none"),
+    ],
+)
+def test_unknown_names_and_options_are_turned_away(
+    name: str, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        create_backbone(name, **options)
