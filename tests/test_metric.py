@@ -267,6 +267,29 @@ def test_no_scale_of_features_gives_a_wrong_distance(
     assert largest_relative_error(distances, same_lam.distances) < 1e-4
 
 
+@pytest.mark.parametrize("route", [span_distances, moment_distances])
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+def test_distances_stay_positive_at_scales_that_make_no_sense(route: Any, alpha: float) -> None:
+    """At a million times a tame scale the subtractions lose all but a few digits."""
+    for scale in (1e4, 1e5, 1e6):
+        for dimension in (3, 40):
+            arrays = reference.random_episode(13, shots=(1, 2, 3), queries=9, dimension=dimension, scale=scale)
+            squared, lam = route(check_episode(*tensors(*arrays)), MetricSettings(k=5, alpha=alpha))
+            assert bool((torch.isfinite(squared) & (squared > 0)).all())
+            assert 0 < float(lam) <= 0.01
+
+
+@pytest.mark.parametrize("route", [span_distances, moment_distances])
+def test_the_bound_behind_lam_is_tight_even_for_many_equal_eigenvalues(route: Any) -> None:
+    """Thirty classes in mutually orthogonal directions, each query on its class: 29 equal eigenvalues."""
+    corners = 100 * np.eye(30)
+    expected = reference.solve(corners, np.arange(30), corners, k=1)
+    assert expected.lam < 0.01
+    episode = check_episode(*tensors(corners, np.arange(30), corners))
+    _, lam = route(episode, MetricSettings(k=1))
+    assert 0.998 * expected.lam < float(lam) <= expected.lam * (1 + 1e-9)
+
+
 def test_only_the_episodes_of_a_batch_that_need_it_get_a_lower_lam() -> None:
     support, labels, query = tensors(*reference.random_episode(12, dimension=8, batch=3, **TIGHT))  # type: ignore[arg-type]
     support[1], query[1] = 100 * support[1], 100 * query[1]

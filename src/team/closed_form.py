@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import torch
 from torch import Tensor
@@ -47,7 +48,7 @@ class MetricSettings:
     seen: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 0:
+        if isinstance(self.k, bool) or not isinstance(self.k, SupportsIndex) or int(self.k) < 0:
             raise ValueError(f"k must be a whole number of neighbours, 0 or more, not {self.k!r}")
         for name in ("gamma", "lam", "alpha"):
             value = getattr(self, name)
@@ -130,11 +131,11 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
     """Squared distances ``[B, Q, N]`` and λ ``[B]`` from inner products of the episode's p points alone."""
     support, query = episode.support.shape[-2], episode.query.shape[-2]
     batch, n = len(episode.support), support + query
-    parts = [part.to(compute_dtype(part)) for part in (episode.support, episode.query)]
+    parts, compute = [episode.support, episode.query], compute_dtype(episode.support)
     if settings.seen is not None:
-        parts.append(_batched(settings.seen, batch).to(parts[0]))
-    points = torch.cat(parts, 1)
-    points = points - points[:, :n].mean(1, keepdim=True)
+        parts.append(_batched(settings.seen, batch).to(episode.support.device, compute))
+    points = torch.cat(parts, 1).to(compute)
+    points -= points[:, :n].mean(1, keepdim=True)
     gram = points @ points.mT
     prior_gram = gram if settings.prior is None else points @ settings.prior.to(points) @ points.mT
 
@@ -151,31 +152,47 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
     products = must @ prior_gram
     strength = products @ must.mT
     whitened = _whiten(_plus_identity(strength), products)
-    inner = prior_gram - whitened.mT @ whitened  # x_iᵀ A⁻¹ x_j, by Woodbury's identity
+    # Inner products under A⁻¹ and Y⁻¹ are needed of prototypes (and seen ones) with all points, and of queries with
+    # themselves: rows [B, N + T, p] and a diagonal [B, p], never the whole p×p matrix.
+    known = prototypes if settings.seen is None else torch.cat([prototypes, identity[n:].expand(batch, -1, -1)], 1)
+    known_prior = known @ prior_gram
+    prior_diagonal = prior_gram.diagonal(dim1=-2, dim2=-1)
+    rows = known_prior - (known @ whitened.mT) @ whitened
+    diagonal = prior_diagonal - whitened.square().sum(-2)
     lam = points.new_full((batch,), settings.lam)
     if settings.lam > 0 and settings.gamma > 0:
-        seen = None if settings.seen is None else identity[n:].expand(batch, -1, -1)
-        cannot = math.sqrt(settings.gamma) * _cannot_link_rows(prototypes, seen)
-        products = cannot @ inner
-        bound = products @ cannot.mT
+        count = known.shape[1]
+        own = torch.eye(count, dtype=points.dtype, device=points.device).expand(batch, -1, -1)
+        seen = None if settings.seen is None else own[:, episode.ways :]
+        cannot = math.sqrt(settings.gamma) * _cannot_link_rows(own[:, : episode.ways], seen)
+        products = cannot @ rows
+        bound = products @ (cannot @ known).mT
         lam = _feasible(bound, settings.lam)
         scale = lam[:, None, None]
         whitened = _whiten(_plus_identity(-scale * bound), products)
-        inner = inner + scale * (whitened.mT @ whitened)  # x_iᵀ Y⁻¹ x_j
-    squared = _squared_from_inner(inner, prototypes, support, n)
+        rows = rows + scale * ((known @ whitened.mT) @ whitened)
+        diagonal = diagonal + lam[:, None] * whitened.square().sum(-2)
+    ways, queries = episode.ways, slice(support, n)
+    squared = _squared(rows[:, :ways], diagonal, prototypes, queries)
     # Y ⪯ A ⪯ (1 + tr γM0M̃)·M0⁻¹, so no distance is smaller than this; what rounding made smaller is lifted to it.
     shrinkage = 1 + strength.diagonal(dim1=-2, dim2=-1).sum(-1)
-    floor = _squared_from_inner(prior_gram, prototypes, support, n).clamp_min(0) / shrinkage[:, None, None]
+    floor = _squared(known_prior[:, :ways], prior_diagonal, prototypes, queries).clamp_min(0) / shrinkage[:, None, None]
     squared = torch.maximum(squared, floor)
-    covariance = _squared_from_inner(gram[:, :, :n] @ gram[:, :n], prototypes, support, n).clamp_min(0) / max(n - 1, 1)
+    # Σ = XᵀX / (n-1), so xᵀΣy is the product of two rows of the Gram matrix.
+    columns = gram[:, :, :n]
+    mean_rows = prototypes @ columns
+    covariance = (
+        columns[:, queries].square().sum(-1)[..., None]
+        - 2 * columns[:, queries] @ mean_rows.mT
+        + mean_rows.square().sum(-1)[:, None]
+    ).clamp_min(0) / max(n - 1, 1)
     return squared + settings.alpha * covariance, lam
 
 
-def _squared_from_inner(inner: Tensor, prototypes: Tensor, first: int, last: int) -> Tensor:
-    """|x_q - p_c|² ``[B, Q, N]`` from inner products ``[B, p, p]``; queries are the points from first to last."""
-    cross = inner[:, first:last] @ prototypes.mT
-    own = (prototypes @ inner * prototypes).sum(-1)
-    return inner.diagonal(dim1=-2, dim2=-1)[:, first:last, None] - 2 * cross + own[:, None]
+def _squared(rows: Tensor, diagonal: Tensor, prototypes: Tensor, queries: slice) -> Tensor:
+    """|x_q - p_c|² ``[B, Q, N]`` from ⟨p_c, x_j⟩ ``[B, N, p]``, ⟨x_j, x_j⟩ ``[B, p]`` and prototypes ``[B, N, p]``."""
+    own = (rows * prototypes).sum(-1)
+    return diagonal[:, queries, None] - 2 * rows[..., queries].mT + own[:, None]
 
 
 # --- the moment route -------------------------------------------------------------------------------------------------
@@ -286,9 +303,10 @@ def _whiten(matrix: Tensor, right: Tensor) -> Tensor:
 
 
 def _inverse(matrix: Tensor) -> Tensor:
-    """The inverse of a symmetric positive definite matrix."""
-    factor, _ = torch.linalg.cholesky_ex(matrix)
-    return torch.cholesky_inverse(factor)
+    """The inverse of a symmetric positive definite matrix; `cholesky_inverse` waits for the device, for a batch."""
+    identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+    whitened = _whiten(matrix, identity.expand_as(matrix))
+    return whitened.mT @ whitened
 
 
 def _plus_identity(matrix: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from torch import Tensor
 from team.closed_form import MetricSettings, compute_dtype, episode_distances, result_dtype, solve_moments
 from team.episode import Episode, check_episode, check_features
 
+_LARGEST_NORM = 1e7
+
 
 @dataclass(frozen=True, eq=False)
 class AdaptedMetric:
@@ -100,8 +102,14 @@ def metric_distances(
 
 
 def check_settings(settings: MetricSettings, episode: Episode) -> None:
-    """Raise unless prior and seen prototypes fit the episode and the prior is positive definite."""
+    """Raise unless features are of usable size, prior and seen prototypes fit, and the prior is positive definite."""
     batch, dimension = len(episode.support), episode.support.shape[-1]
+    largest = max(float(part.double().norm(dim=-1).max()) for part in (episode.support, episode.query))
+    if largest > _LARGEST_NORM:
+        raise ValueError(
+            f"a feature vector has norm {largest:.3g}; beyond {_LARGEST_NORM:.0e} float64 cannot resolve the metric: "
+            "divide the features by a constant"
+        )
     if (seen := settings.seen) is not None:
         check_features("seen", seen)
         if seen.shape[-1] != dimension or (seen.ndim == 3 and len(seen) != batch):

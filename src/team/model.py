@@ -83,7 +83,8 @@ def load_model(path: Path, *, network: nn.Module | None = None) -> Model:
             raise CheckpointError(f"{path} was trained with a network of one's own: pass it as network=")
         network = create_backbone(about["backbone"], **about["backbone_options"])
     load_into(network, without_prefix("network", tensors), str(path))
-    method = create_method(about["method"], **about["method_options"])
+    seen = {"seen": tensors["seen_prototypes"]} if "seen_prototypes" in tensors else {}
+    method = create_method(about["method"], **about["method_options"], **seen)
     load_into(method, without_prefix("method", tensors), str(path))
     return Model(
         network.eval(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -37,11 +38,9 @@ def feature_dim(network: nn.Module, size: int = 84) -> int:
     if isinstance(dim := getattr(network, "dim", None), int):
         return dim
     parameter = next(network.parameters(), torch.empty(0))
-    was_training = network.training
-    network.eval()
+    probe = copy.deepcopy(network).eval()
     with torch.no_grad():
-        features = network(torch.zeros(1, 3, size, size, device=parameter.device, dtype=parameter.dtype))
-    network.train(was_training)
+        features = probe(torch.zeros(1, 3, size, size, device=parameter.device, dtype=parameter.dtype))
     if not isinstance(features, Tensor) or features.ndim != 2:
         shape = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
         raise ValueError(f"a backbone must turn images [n, 3, H, W] into features [n, d]; this one gives {shape}")

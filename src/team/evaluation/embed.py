@@ -24,12 +24,12 @@ transductive "BN" of the paper's tables)."""
 
 
 @torch.no_grad()
-def embed(network: nn.Module, images: ImageSet, *, size: int | None = None, batch: int = 512) -> Tensor:
-    """The features of every image, float32 ``[n, d]``, on the network's device; size: side of the network's input."""
+def embed(network: nn.Module, images: Tensor, *, size: int | None = None, batch: int = 512) -> Tensor:
+    """Features float32 ``[n, d]`` of uint8 images ``[n, 3, H, W]``, on the network's device; size: its input's side."""
     device = _device(network)
     network.eval()
     parts = []
-    for chunk in torch.split(images.images, batch):
+    for chunk in torch.split(images, batch):
         parts.append(_forward(network, chunk.to(device, non_blocking=True), size))
     return torch.cat(parts)
 
@@ -58,7 +58,7 @@ def evaluate_images(
     With running statistics every image is embedded once; with episode statistics every episode is embedded anew.
     """
     if statistics == "running":
-        features = by_class(embed(network, images, size=size), images)
+        features = by_class(embed(network, images.images, size=size), images)
         return evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
     if statistics != "episode":
         raise ValueError(f"statistics must be 'running' or 'episode', not {statistics!r}")
@@ -104,13 +104,10 @@ def _normalise_groups(layer: _BatchNorm, points: int, inputs: Tensor) -> Tensor:
 
 
 def _forward(network: nn.Module, images: Tensor, size: int | None) -> Tensor:
-    inputs = normalise(images, size)
-    if inputs.device.type != "cuda":
+    inputs = normalise(images, size).contiguous(memory_format=torch.channels_last)
+    with torch.autocast("cuda", torch.bfloat16, enabled=inputs.device.type == "cuda"):
         features: Tensor = network(inputs)
-        return features.float()
-    with torch.autocast("cuda", torch.bfloat16):
-        features = network(inputs.contiguous(memory_format=torch.channels_last))
-        return features.float()
+    return features.float()
 
 
 def _device(network: nn.Module) -> torch.device:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from team.backbones import feature_dim
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeSampler
 from team.episode import Episode, class_means
@@ -38,12 +37,20 @@ class EpisodicTraining(Objective):
         self.model, self.settings, self.validation = model, settings, validation
         self.train = train.to(device)
         self.sampler = EpisodeSampler(train.labels, ways=settings.ways, shots=settings.shots, queries=settings.queries)
-        EpisodeSampler(validation.labels, ways=settings.ways, shots=settings.shots, queries=settings.queries)
+        EpisodeSampler(  # says at once, not at the first validation, if there are too few images
+            validation.labels,
+            ways=settings.validation_ways,
+            shots=settings.shots,
+            queries=settings.validation_queries,
+        )
         self.device = device
         self.module = nn.ModuleDict({"network": model.network, "method": model.method.to(device)})
+        self.running: _RunningPrototypes | None = None
         if settings.seen_prototypes:
-            width = feature_dim(model.network, model.size)
-            self.module["seen"] = _RunningPrototypes(len(train.classes), width).to(device)
+            self.running = _RunningPrototypes(self._class_means())
+            self.module["running"] = self.running
+        if model.method.log_temperature.requires_grad:
+            self._calibrate_temperature()
         self.forward = Forward(model.network, model.size, settings.augmentation, compile)
         self.per_step = settings.per_step
         self.steps = math.ceil(settings.episodes / settings.per_step)
@@ -58,6 +65,28 @@ class EpisodicTraining(Objective):
         return torch.optim.AdamW(
             parameters, lr=rate, weight_decay=self.settings.weight_decay, capturable=cuda, fused=cuda or None
         )
+
+    @torch.no_grad()
+    def _calibrate_temperature(self) -> None:
+        """Start at the temperature that suits the network's features, found on training episodes.
+
+        Distances of an untrained metric may be a hundred times too large for a softmax; a learned temperature moves
+        by about one learning rate per step and would spend the training on getting there.
+        """
+        drawn = self.sampler.sample(32, generator(self.settings.seed, "calibration"))
+        index = torch.cat([drawn.support, drawn.query], 1)
+        unique, position = torch.unique(index, return_inverse=True)
+        images = self.train.images[unique.to(self.device)]
+        features = embed(self.model.network, images, size=self.model.size)[position.to(self.device)]
+        support = drawn.support.shape[1]
+        labels, answers = drawn.support_labels.to(self.device), drawn.query_labels.to(self.device)
+        episode = Episode(features[:, :support], labels, features[:, support:], self.settings.ways)
+        losses = {}
+        for exponent in torch.arange(-4, 10, 0.25).tolist():
+            self.model.method.log_temperature.fill_(exponent)
+            scores = self.model.method.log_probabilities(episode)
+            losses[exponent] = float(F.nll_loss(scores.flatten(0, 1), answers.flatten()))
+        self.model.method.log_temperature.fill_(min(losses, key=losses.__getitem__))
 
     def learning_rate(self, step: int) -> float:
         settings, episode = self.settings, step * self.per_step
@@ -109,11 +138,10 @@ class EpisodicTraining(Objective):
         answers = torch.arange(ways, device=index.device).repeat_interleave(settings.queries).expand(episodes, -1)
         episode = Episode(features[:, :support], labels, features[:, support:], ways)
         method = self.model.method
-        if settings.seen_prototypes:
-            running = self.module["seen"]
+        if self.running is not None:
             if isinstance(method, TEAM):
-                method.settings = replace(method.settings, seen=running.prototypes[inputs["others"]])
-            running.update(features.detach().flatten(0, 1), self.train.labels[index.flatten()])
+                method.settings = replace(method.settings, seen=self.running.prototypes[inputs["others"]])
+            self.running.update(features.detach().flatten(0, 1), self.train.labels[index.flatten()])
         scores = method.log_probabilities(episode)
         loss = F.nll_loss(scores.flatten(0, 1), answers.flatten())
         return loss, (scores.argmax(-1) == answers).double().mean()
@@ -125,23 +153,26 @@ class EpisodicTraining(Objective):
             self.model.network,
             self.model.method,
             self.validation,
-            ways=settings.ways,
+            ways=settings.validation_ways,
             shots=settings.shots,
-            queries=settings.queries,
+            queries=settings.validation_queries,
             episodes=settings.validation_episodes,
             seed=1,
+            statistics=settings.statistics,
             size=self.model.size,
         ).mean
 
     def _fix_seen_prototypes(self) -> None:
         """The mean feature of every training class under the present weights, for validation and for the checkpoint."""
-        if not self.settings.seen_prototypes or not isinstance(self.model.method, TEAM):
-            return
-        features = embed(self.model.network, self.train, size=self.model.size)
-        membership = F.one_hot(self.train.labels, len(self.train.classes)).to(features)
-        self.model.seen_prototypes = class_means(features[None], membership[None])[0]
         method = self.model.method
-        method.settings = replace(method.settings, seen=self.model.seen_prototypes)
+        if self.running is not None and isinstance(method, TEAM):
+            self.model.seen_prototypes = self._class_means()
+            method.settings = replace(method.settings, seen=self.model.seen_prototypes)
+
+    def _class_means(self) -> Tensor:
+        features = embed(self.model.network, self.train.images, size=self.model.size)
+        membership = F.one_hot(self.train.labels, len(self.train.classes)).to(features)
+        return class_means(features[None], membership[None])[0]
 
     def save(self, path: Path, facts: dict[str, Any]) -> None:
         self.model.info["training"] = {"settings": to_json(self.settings), "data": self.train.checksum, **facts}
@@ -158,10 +189,10 @@ class _RunningPrototypes(nn.Module):
 
     prototypes: Tensor
 
-    def __init__(self, classes: int, width: int, momentum: float = 0.1) -> None:
+    def __init__(self, prototypes: Tensor, momentum: float = 0.1) -> None:
         super().__init__()
         self.momentum = momentum
-        self.register_buffer("prototypes", torch.zeros(classes, width))
+        self.register_buffer("prototypes", prototypes)
 
     @torch.no_grad()
     def update(self, features: Tensor, labels: Tensor) -> None:

@@ -11,13 +11,12 @@ from team.data.augment import Augmentation
 
 
 class Forward:
-    """Augments uint8 images with drawn numbers and embeds them: bf16 and channels-last on a GPU, float32 on a CPU."""
+    """Augments uint8 images with drawn numbers and embeds them: bf16 on a GPU, float32 on a CPU."""
 
     def __init__(self, network: nn.Module, size: int, augmentation: Augmentation, compile: bool) -> None:
         self.size, self.augmentation = size, augmentation
         self.cuda = next(network.parameters()).device.type == "cuda"
-        if self.cuda:
-            network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.network: Callable[[Tensor], Tensor] = torch.compile(network, dynamic=False) if compile else network
 
     def __call__(self, images: Tensor, drawn: Tensor, blend: Callable[[Tensor], Tensor] | None = None) -> Tensor:
@@ -25,7 +24,6 @@ class Forward:
         inputs = self.augmentation.apply(images, drawn, self.size)
         if blend is not None:
             inputs = blend(inputs)
-        if not self.cuda:
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.cuda):
             return self.network(inputs).float()
-        with torch.autocast("cuda", torch.bfloat16):
-            return self.network(inputs.contiguous(memory_format=torch.channels_last)).float()

@@ -27,7 +27,7 @@ class Pretraining(Objective):
 
     name, unit = "pre-training", "images"
     patience = None
-    graph = False
+    graph = True
 
     def __init__(
         self, model: Model, train: ImageSet, validation: ImageSet, settings: PretrainSettings, *, compile: bool = False
@@ -56,7 +56,9 @@ class Pretraining(Objective):
         decay = [p for p in self.module.parameters() if p.ndim > 1]
         plain = [p for p in self.module.parameters() if p.ndim <= 1]
         groups = [{"params": decay, "weight_decay": self.settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        return torch.optim.SGD(groups, lr=self.settings.learning_rate, momentum=0.9, nesterov=True)
+        cuda = self.train.images.device.type == "cuda"
+        rate = torch.tensor(self.settings.learning_rate, device="cuda") if cuda else self.settings.learning_rate
+        return torch.optim.SGD(groups, lr=rate, momentum=0.9, nesterov=True, fused=cuda or None)
 
     def learning_rate(self, step: int) -> float:
         rise = 0.1
@@ -83,7 +85,7 @@ class Pretraining(Objective):
     def validate(self) -> float:
         """Cosine nearest prototype, 1-shot: what a good starting point for any metric should do well."""
         settings = self.settings
-        features = F.normalize(embed(self.model.network, self.validation, size=self.model.size), dim=-1)
+        features = F.normalize(embed(self.model.network, self.validation.images, size=self.model.size), dim=-1)
         classes = by_class(features, self.validation)
         method = create_method("protonet")
         return evaluate(method, classes, ways=min(5, len(classes)), episodes=settings.validation_episodes, seed=1).mean

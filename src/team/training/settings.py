@@ -47,7 +47,7 @@ class EpisodicSettings:
     queries: int = 15
     episodes: int = 40_000
     per_step: int = 1
-    """Episodes per optimiser step."""
+    """Episodes per optimiser step; batch normalisation sees all of them together."""
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     schedule: Literal["halving", "cosine"] = "halving"
@@ -63,11 +63,16 @@ class EpisodicSettings:
     average: float = 0.998
     validate_every: int = 2000
     validation_episodes: int = 500
+    validation_ways: int = 5
+    validation_queries: int = 15
+    statistics: Literal["running", "episode"] = "running"
+    """What batch normalisation uses in validation and at test."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         _check(self, positive=("ways", "shots", "queries", "episodes", "per_step", "learning_rate", "halve_every"))
         _check(self, positive=("patience", "validate_every", "validation_episodes"))
+        _check(self, positive=("validation_ways", "validation_queries"))
         _check(self, fractions=("weight_decay", "average"))
         low, high = self.mixing_range
         if not 0.5 <= low < high <= 1:

@@ -1,0 +1,45 @@
+"""ConvNet recipes (84×84, 256 features) for the three data sets: Tables 1, 2, 3, the ablation and the shots table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from team.data.augment import Augmentation
+from team.recipes.recipe import Recipe
+from team.training.settings import EpisodicSettings, PretrainSettings
+
+_LIGHT = Augmentation(crop=0.8, flip=True, colour=0.1)
+
+_PRETRAIN = PretrainSettings(epochs=90, batch=256, learning_rate=0.2, weight_decay=5e-4, augmentation=_LIGHT)
+
+_EPISODIC = EpisodicSettings(
+    episodes=12_000,
+    per_step=4,
+    learning_rate=1e-3,
+    schedule="cosine",
+    augmentation=_LIGHT,
+    average=0.998,
+    validate_every=1500,
+    validation_episodes=600,
+    statistics="running",
+)
+
+CIFAR100 = Recipe(
+    name="cifar100-conv4",
+    dataset="cifar100",
+    split="cifar-fs",
+    backbone="conv4",
+    size=84,
+    pretrain=_PRETRAIN,
+    episodic=_EPISODIC,
+)
+
+MINIIMAGENET = replace(CIFAR100, name="miniimagenet-conv4", dataset="miniimagenet", split="ravi")
+
+CUB = replace(
+    CIFAR100,
+    name="cub-conv4",
+    dataset="cub",
+    split="closerlook",
+    pretrain=replace(_PRETRAIN, epochs=300, augmentation=Augmentation(crop=0.4, flip=True, colour=0.3)),
+)
