@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,6 @@ from team.episode import Episode, check_episode
 
 TIGHT = {"shots": (1, 1, 1, 1), "queries": 12, "spread": 0.05}  # far classes: at a large scale λ must be lowered
 SPAN, MOMENT = 60, 4  # dimensions at which the small episodes below take the one route and the other
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Episodes here are so small that threads on a busy machine wait for one another a hundred times longer."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def tensors(*arrays: np.ndarray, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:

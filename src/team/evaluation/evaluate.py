@@ -97,6 +97,8 @@ def run_episodes(
 
     Nothing is read back from the device before the last episode has been sent to it.
     """
+    if episodes < 1:
+        raise ValueError(f"episodes must be 1 or more, not {episodes}")
     method = method.to(device)
     results = []
     for number, drawn in enumerate(draw_batches(sampler, episodes, batch, seed)):

@@ -26,7 +26,6 @@ class Recipe:
     method: options for the method "team" shared by all variants, e.g. k and the temperature's start
     pretrain: None trains from scratch; episodic: shots are set per cell
     by_variant, by_shots: settings of EpisodicSettings that differ for a variant or a number of shots
-    notes: what was tried and chosen on the validation classes, in words, for the results page
     """
 
     name: str
@@ -42,7 +41,6 @@ class Recipe:
     method: dict[str, Any] = field(default_factory=dict)
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)
-    notes: str = ""
 
     def cell(self, variant: Variant, shots: int) -> str:
         """The name under which weights and results of a cell are kept, e.g. ``cifar100-conv4-5shot-team``."""

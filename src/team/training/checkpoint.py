@@ -25,7 +25,8 @@ class CheckpointError(ValueError):
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], info: Mapping[str, Any]) -> None:
     """Write both as one file; a reader at any moment, or after a crash, sees the old file or the new one."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"format": _FORMAT, "info": json.dumps(info, ensure_ascii=False), "sha256": _digest(plain)}
+    text = json.dumps(info, ensure_ascii=False)
+    header = {"format": _FORMAT, "info": text, "sha256": _digest(plain), "info_sha256": _text_digest(text)}
     with atomic_path(path) as temporary:
         save_file(plain, temporary, metadata=header)
 
@@ -44,9 +45,10 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from error
     if header.get("format") != _FORMAT:
         raise CheckpointError(f"{path} is a safetensors file, but not a checkpoint of this program's ({_FORMAT})")
-    if header.get("sha256") != _digest(tensors):
+    text = header.get("info", "")
+    if header.get("sha256") != _digest(tensors) or header.get("info_sha256", _text_digest(text)) != _text_digest(text):
         raise CheckpointError(f"{path} is damaged: its content does not match its checksum; use another or train again")
-    return tensors, json.loads(header["info"])
+    return tensors, json.loads(text)
 
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -81,9 +83,13 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimiser(optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         index, key = name.split(".", 1)
+        if tensor.shape == (parameter := parameters[int(index)]).shape and tensor.ndim > 0:
+            # In the parameter's memory layout: a fused step takes no other.
+            tensor = torch.empty_like(parameter, dtype=tensor.dtype).copy_(tensor)
         state.setdefault(int(index), {})[key] = tensor
     optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
@@ -95,3 +101,7 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
+
+
+def _text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

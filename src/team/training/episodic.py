@@ -47,6 +47,11 @@ class EpisodicTraining(Objective):
         self.module = nn.ModuleDict({"network": model.network, "method": model.method.to(device)})
         self.running: _RunningPrototypes | None = None
         if settings.seen_prototypes:
+            if self.sampler.class_count <= settings.ways:
+                raise ValueError(
+                    f"seen_prototypes needs training classes beside the {settings.ways} of an episode; "
+                    f"there are {self.sampler.class_count}"
+                )
             self.running = _RunningPrototypes(self._class_means())
             self.module["running"] = self.running
         if model.method.log_temperature.requires_grad:

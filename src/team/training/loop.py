@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from team.provenance import commit, hardware
 from team.training.average import WeightAverage
 from team.training.checkpoint import (
     CheckpointError,
@@ -113,27 +113,37 @@ def train(
     metrics = Metrics(folder / "metrics.jsonl", outcome.step)
     started, already, saved = time.monotonic(), outcome.seconds, time.monotonic()
 
+    origin = {"hardware": hardware(device), "commit": commit()}
+
+    def seconds() -> float:
+        return already + time.monotonic() - started
+
+    def check_finite() -> None:
+        if not all(bool(torch.isfinite(values).all()) for values in (step.sums, *average.live)):
+            kept = f"; {last} holds the state of an earlier step" if last.exists() else ""
+            raise FloatingPointError(
+                f"the loss became infinite or NaN before step {outcome.step}{kept}. Use a lower learning rate"
+            )
+
     def checkpoint() -> None:
         nonlocal saved
-        outcome.seconds = already + time.monotonic() - started
+        check_finite()
+        outcome.seconds = seconds()
         _store(last, objective, optimiser, average, step.sums, outcome)
         saved = time.monotonic()
 
     def validate() -> None:
+        check_finite()
         loss, accuracy = (step.sums / max(outcome.step - outcome.validated, 1)).tolist()
         step.sums.zero_()
         outcome.validated = outcome.step
-        if not math.isfinite(loss):
-            raise FloatingPointError(
-                f"the loss became {loss} before step {outcome.step}; {last} holds the state of an earlier step. "
-                "Use a lower learning rate"
-            )
         with average.applied():
             objective.module.eval()
             score = objective.validate()
             if score > outcome.best:
                 outcome.best, outcome.best_step = score, outcome.step
-                objective.save(best, {"validation_accuracy": score, "step": outcome.step})
+                facts = {"validation_accuracy": score, "step": outcome.step, "seconds": seconds()}
+                objective.save(best, facts | origin)
             objective.module.train()
         row = {"loss": loss, "accuracy": 100 * accuracy, "validation": score, "best": outcome.best}
         metrics.write(outcome.step, row | {"learning_rate": objective.learning_rate(outcome.step - 1)})
@@ -189,8 +199,8 @@ def _restore(
     outcome: Outcome,
 ) -> None:
     tensors, info = load_checkpoint(path)
-    ours, theirs = objective.identity(), info.get("identity")
-    if theirs != json.loads(json.dumps(ours)):
+    ours, theirs = json.loads(json.dumps(objective.identity())), info.get("identity")
+    if theirs != ours:
         differing = sorted(key for key in ours if not isinstance(theirs, dict) or ours[key] != theirs.get(key))
         raise CheckpointError(
             f"{path} belongs to another run ({', '.join(differing) or 'settings'} differ); "

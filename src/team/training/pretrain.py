@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from team.backbones import feature_dim
 from team.data.images import ImageSet
+from team.data.sampler import EpisodeSampler
 from team.evaluation.embed import by_class, embed
 from team.evaluation.evaluate import evaluate
 from team.methods import create_method
@@ -35,6 +36,8 @@ class Pretraining(Objective):
         device = next(model.network.parameters()).device
         self.model, self.settings, self.validation = model, settings, validation
         self.train = train.to(device)
+        # Says at once, not at the first validation, if there are too few images.
+        EpisodeSampler(validation.labels, ways=min(5, len(validation.classes)), shots=1, queries=15)
         width = feature_dim(model.network, model.size)
         classifier = nn.Linear(width, len(train.classes))
         nn.init.zeros_(classifier.bias)

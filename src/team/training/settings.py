@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from team.data.augment import Augmentation
 from team.mixing import MixingSchedule
@@ -86,6 +86,12 @@ def _check(settings: Any, *, positive: tuple[str, ...] = (), fractions: tuple[st
     for name in fractions:
         if not 0 <= getattr(settings, name) < 1:
             raise ValueError(f"{name} must be at least 0 and below 1, not {getattr(settings, name)}")
+    for name, kind in get_type_hints(type(settings)).items():
+        value = getattr(settings, name)
+        if kind is int and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise ValueError(f"{name} must be {' or '.join(map(repr, get_args(kind)))}, not {value!r}")
 
 
 Settings = TypeVar("Settings")

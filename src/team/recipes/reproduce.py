@@ -1,0 +1,123 @@
+"""The paper's tables from recipes: train what is missing, evaluate, and set the paper's figure beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from team.model import load_model
+from team.recipes import RECIPES
+from team.recipes.recipe import Recipe
+from team.recipes.run import Runner
+from team.recipes.tables import PAPER, TABLES, Cell
+from team.results import Result, read_results
+from team.weights import list_weights, weights_path
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of a table: the paper's figure and ours, in per cent; ours is None where it was not run."""
+
+    cell: str
+    dataset: str
+    backbone: str
+    method: str
+    shots: int
+    paper: float
+    ours: float | None = None
+    ci95: float | None = None
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.ours is None else self.ours - self.paper
+
+
+def reproduce(
+    table: str,
+    *,
+    results: Path,
+    runs: Path,
+    root: Path | None = None,
+    device: str = "cpu",
+    only: str = "",
+    quick: bool = False,
+    retrain: bool = False,
+) -> list[Row]:
+    """Fill the cells of a table whose names contain ``only``, and return the whole table.
+
+    A cell that has a result file is not run again. Otherwise it is evaluated with the weights that came with the
+    package, or, without such weights or with ``retrain``, trained first. ``quick`` trains a few episodes only, to
+    see that everything runs.
+    """
+    check_table(table)
+    known = read_results(results)
+    runners: dict[str, Runner] = {}
+    for name, variant, shots in TABLES[table].cells:
+        recipe = RECIPES[name]
+        cell = recipe.cell(variant, shots)
+        if only not in cell or (cell in known and not retrain):
+            continue
+        if name not in runners:
+            runners[name] = Runner(_quick(recipe) if quick else recipe, runs, device, root, compile=device != "cpu")
+        runner = runners[name]
+        if cell in list_weights() and not retrain and not quick:
+            model = load_model(weights_path(cell))
+        else:
+            runner.train_cell(variant, shots)
+            model = load_model(runner.model_path(variant, shots))
+        runner.evaluate_cell(model, variant, shots, results, episodes=20 if quick else 1000)
+    return table_rows(table, read_results(results))
+
+
+def check_table(table: str) -> None:
+    if table not in TABLES:
+        raise ValueError(f"no table is called {table!r}; there are {', '.join(TABLES)}")
+
+
+def table_rows(table: str, results: dict[str, Result]) -> list[Row]:
+    """A table from result files alone."""
+    return [_row(cell, results) for cell in TABLES[table].cells]
+
+
+def _row(cell: Cell, results: dict[str, Result]) -> Row:
+    name, variant, shots = cell
+    dataset, backbone = name.rsplit("-", 1)
+    title = f"{name}-{shots}shot-{variant}"
+    row = Row(title, dataset, backbone, variant, shots, PAPER[cell])
+    if title in results:
+        result = results[title]
+        return replace(row, ours=result.mean, ci95=result.ci95)
+    return replace(row, note="not run yet")
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    lines = [
+        "| data set | network | method | shots | paper | ours | difference |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        ours = row.note if row.ours is None else f"{row.ours:.2f} ± {row.ci95:.2f}"
+        difference = "" if row.difference is None else f"{row.difference:+.2f}"
+        lines.append(
+            f"| {row.dataset} | {row.backbone} | {row.method} | {row.shots} | {row.paper:.2f} | {ours} | {difference} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    return [asdict(row) | {"difference": row.difference} for row in rows]
+
+
+def _quick(recipe: Recipe) -> Recipe:
+    """The same recipe with next to no training."""
+    episodic = replace(recipe.episodic, episodes=4, per_step=2, validate_every=4, validation_episodes=10)
+    if recipe.pretrain is None:
+        return replace(recipe, episodic=episodic)
+    return replace(
+        recipe,
+        episodic=episodic,
+        pretrain=replace(recipe.pretrain, epochs=1, validations=1, validation_episodes=10),
+    )

@@ -1,0 +1,54 @@
+"""ResNet-18 recipes (224×224, 512 features): the ResNet columns of Tables 1, 2 and 3.
+
+CIFAR-100 and miniImageNet are stored at their own size and enlarged on the device. Settings follow the ConvNet recipes;
+the paper trains this network from scratch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from team.data.augment import Augmentation
+from team.recipes.recipe import Recipe
+from team.training.settings import EpisodicSettings, PretrainSettings
+
+_STRONG = Augmentation(crop=0.4, flip=True, colour=0.3)
+
+_EPISODIC = EpisodicSettings(
+    episodes=8000,
+    per_step=4,
+    learning_rate=5e-4,
+    schedule="cosine",
+    augmentation=Augmentation(crop=0.6, flip=True, colour=0.2),
+    average=0.998,
+    validate_every=1000,
+    validation_episodes=600,
+)
+
+MINIIMAGENET = Recipe(
+    name="miniimagenet-resnet18",
+    dataset="miniimagenet",
+    split="ravi",
+    backbone="resnet18",
+    size=224,
+    stored_size=84,
+    pretrain=PretrainSettings(
+        epochs=40, batch=256, learning_rate=0.2, label_smoothing=0.1, augmentation=_STRONG, validations=5
+    ),
+    episodic=_EPISODIC,
+)
+
+CIFAR100 = replace(MINIIMAGENET, name="cifar100-resnet18", dataset="cifar100", split="cifar-fs", stored_size=32)
+
+CUB = Recipe(
+    name="cub-resnet18",
+    dataset="cub",
+    split="closerlook",
+    backbone="resnet18",
+    size=224,
+    encoding="jpeg",
+    pretrain=PretrainSettings(
+        epochs=200, batch=128, learning_rate=0.1, label_smoothing=0.1, augmentation=_STRONG, validations=5
+    ),
+    episodic=_EPISODIC,
+)

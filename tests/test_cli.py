@@ -1,0 +1,104 @@
+"""The command line does what the README says, and says what is wrong in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from team.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "bench")
+
+
+@dataclass
+class Answer:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def team(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Answer]:
+    """Runs the command in an empty folder and gives its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["team", *words])
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return Answer(code, *capsys.readouterr())
+
+    return run
+
+
+def test_it_runs_as_a_program() -> None:
+    listed = subprocess.run([sys.executable, "-m", "team.cli", "--help"], capture_output=True, text=True)
+    assert listed.returncode == 0
+    assert all(command in listed.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str, team: Callable[..., Answer]) -> None:
+    answer = team(command, "--help")
+    assert answer.code == 0
+    assert command in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("train", "nonsense"), "is no cell"),
+        (("evaluate", "nonsense"), "no weights are called nonsense"),
+        (("reproduce", "table9"), "no table is called"),
+        (("data", "info", "nonsense"), "nonsense"),
+        (("data", "prepare", "cub", "--root", "/nonexistent"), "/nonexistent"),
+        (("bench", "train", "--device", "tpu"), "device must be"),
+    ],
+)
+def test_a_wrong_word_gets_one_line(words: tuple[str, ...], said: str, team: Callable[..., Answer]) -> None:
+    answer = team(*words)
+    assert answer.code == 1
+    assert said in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+
+
+def test_a_table_is_printed_from_result_files_alone(tmp_path: Path, team: Callable[..., Answer]) -> None:
+    facts = {"cell": "cub-conv4-1shot-team", "dataset": "cub", "split": "closerlook", "backbone": "conv4"}
+    facts |= {"method": "team", "ways": 5, "shots": 1, "episodes": 1000, "mean": 12.34, "ci95": 0.56}
+    (tmp_path / "cub-conv4-1shot-team.json").write_text(json.dumps(facts))
+    words = ("reproduce", "table3", "--only", "nothing", "--results", str(tmp_path), "--format")
+    rows = {row["cell"]: row for row in json.loads(team(*words, "json").out)}
+    assert rows["cub-conv4-1shot-team"]["ours"] == 12.34
+    assert rows["cub-conv4-1shot-team"]["difference"] == pytest.approx(12.34 - 75.71)
+    assert rows["cub-conv4-1shot-baseline"]["ours"] is None
+    assert "| cub | conv4 | team | 1 | 75.71 | 12.34 ± 0.56 | -63.37 |" in team(*words, "markdown").out
+
+
+def test_the_readme_example_runs() -> None:
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert example is not None
+    names: dict[str, object] = {}
+    exec(example.group(1), names)
+    probabilities = names["log_probabilities"].exp()  # type: ignore[attr-defined]
+    assert probabilities.shape == (75, 5)
+    assert (probabilities.argmax(-1) == names["labels"].repeat_interleave(15)).float().mean() > 0.8  # type: ignore[attr-defined]
+
+
+def test_results_page_is_what_the_result_files_give(tmp_path: Path) -> None:
+    from team.recipes.report import write_report
+
+    write_report(ROOT / "results", tmp_path / "RESULTS.md")
+    assert (tmp_path / "RESULTS.md").read_text(encoding="utf-8") == (ROOT / "RESULTS.md").read_text(encoding="utf-8")
