@@ -122,6 +122,8 @@ def train(
 ) -> None:
     """Train one cell of the tables by its recipe, e.g. cifar100-conv4-1shot-team; goes on where it was interrupted.
 
+    On several GPUs or processes: torchrun --nproc-per-node 2 -m team.cli train CELL
+
     Args:
         cell: Data set, network, shots and variant (baseline, tim, eam or team).
         root: Official files of the data set, if it is not prepared yet.
@@ -130,11 +132,14 @@ def train(
     """
     from team.recipes import parse_cell
     from team.recipes.run import Runner
+    from team.training.distributed import start
 
     recipe, variant, shots = parse_cell(cell)
-    where = _device(device)
-    runner = Runner(recipe, runs, where, root, compile=where != "cpu")
+    world, where = start(_device(device))
+    runner = Runner(recipe, runs, where, root, compile=where != "cpu" and world.size == 1, world=world)
     outcome = runner.train_cell(variant, shots)
+    if not world.first:
+        return
     print(f"validation accuracy {outcome.best:.2f} %; the model is {runner.model_path(variant, shots)}")
 
 
@@ -193,7 +198,7 @@ def reproduce(
     """Fill a table of the paper: train what is missing, evaluate, print the paper's figure beside ours.
 
     Args:
-        table: table1 (miniImageNet), table2 (CIFAR-100), table3 (CUB), ablation or shots.
+        table: table1 (miniImageNet), table2 (CIFAR-100), table3 (CUB), ablation, shots, or sparsity (Fig. 3).
         root: Official files of the data set, if it is not prepared yet.
         only: Only cells whose name contains this, e.g. conv4-1shot.
         quick: A few episodes of training and test, to see that everything runs; kept apart from real results.
@@ -208,11 +213,23 @@ def reproduce(
     from team.recipes.reproduce import as_json, as_markdown
     from team.recipes.reproduce import reproduce as run
 
+    if table == "sparsity":
+        from team.recipes.figures import reproduce_sparsity
+
+        tasks = reproduce_sparsity(results, root=root, device=_device(device))
+        print(json.dumps(tasks, indent=2))
+        print(f"written: {results / 'figures' / 'sparsity.png'}", file=sys.stderr)
+        return
     if quick:
         results, runs = results / "quick", runs / "quick"
     rows = run(
         table, results=results, runs=runs, root=root, device=_device(device), only=only, quick=quick, retrain=retrain
     )
+    if table == "shots":
+        from team.recipes.figures import plot_shots
+        from team.results import read_results
+
+        plot_shots(read_results(results), results / "figures" / "shots.png")
     if format == "json":
         print(json.dumps(as_json(rows), indent=2))
     elif format == "markdown":

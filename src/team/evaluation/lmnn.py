@@ -8,13 +8,13 @@ P is convex, but has kinks, at which projected subgradient steps jam. So the hin
 width ε, accelerated projected gradient steps with backtracking are taken on that smooth loss, and ε is lowered as the
 loss falls. The slopes α in [0, μ] of the Huber functions are a point of the dual problem: wherever
 Q(α) = (1-μ) Σ_ij C_ij + Σ_ijl α_ijl (C_ij - C_il) ⪰ 0, with C_ij = (x_i - x_j)(x_i - x_j)ᵀ, no M has a loss below Σ α.
-Hence every result comes with a proven lower bound.
 
 The loss sees M only through the span of the centred samples, of r ≤ min(n - 1, d) dimensions, so all work is done in an
 orthonormal basis V of it. Nothing is lost by that: every gradient lies in the span, and steps that start at M = I leave
 the rest of the space at the identity, M = I - VVᵀ + V S Vᵀ. The samples say nothing about that rest; it is the start's.
 Where target neighbours span fewer than r dimensions, as with n ≤ d samples in general position, the minimum is zero:
 linked neighbours fall together, other samples stay apart, and many M do that. The start then also decides which.
+Elsewhere Q(0) ≻ 0, and steps are taken in coordinates where Q(0) = I, since plain ones converge far more slowly.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ import torch
 from torch import Tensor
 
 from team.episode import check_features
-
-_CHECK = 10  # steps between two looks at the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ def large_margin_metric(
     targets: int = 3,
     weight: float = 0.5,
     iterations: int = 5000,
-    tolerance: float = 1e-4,
+    tolerance: float = 1e-5,
 ) -> LMNNResult:
     """The LMNN metric of ``features [n, d]`` with integer ``labels [n]``, computed in float64.
 
@@ -74,8 +72,9 @@ def large_margin_metric(
         raise ValueError("all features are equal: there is nothing to tell apart")
     basis = directions[:rank].mT
     problem = _Problem(centred @ basis, labels, targets, weight)
-    inner, losses, bound, converged = _minimise(problem, iterations, tolerance)
-    active = int((problem.losses(inner, width=1.0)[2] > 0).sum())
+    best, losses, bound, converged = _minimise(problem, iterations, tolerance)
+    active = int((problem.losses(best, width=1.0)[2] > 0).sum())
+    inner = problem.frame @ best @ problem.frame.mT
     matrix = _identity(centred) + basis @ (inner - _identity(inner)) @ basis.mT
     return LMNNResult((matrix + matrix.mT) / 2, basis, tuple(losses), bound, converged, active)
 
@@ -98,7 +97,12 @@ class _Problem:
         nearest, self.targets = distances.topk(min(targets, int(peers.sum(1).max())), largest=False)
         self.real = nearest.isfinite()  # [n, k]: samples of a small class have fewer target neighbours
         self.triplets = self.real[:, :, None] & ~same[:, None, :]  # [n, k, n]
-        self.pull_gradient = self.gradient(torch.zeros_like(self.triplets, dtype=samples.dtype))  # Q(0)
+        factor, failed = torch.linalg.cholesky_ex(self.gradient(torch.zeros_like(self.triplets, dtype=samples.dtype)))
+        self.pulls_all = not failed and bool(factor.diagonal().min() > 1e-6 * factor.diagonal().max())  # Q(0) ≻ 0
+        factor = factor if self.pulls_all else _identity(samples)
+        self.start = factor.mT @ factor  # S = I, seen in the frame
+        self.frame = torch.linalg.solve_triangular(factor, _identity(samples), upper=False).mT
+        self.samples = samples @ self.frame
 
     def losses(self, metric: Tensor, width: float) -> tuple[float, float, Tensor]:
         """P(M), the same with Huber functions of this width, and their slopes α ``[n, k, n]``."""
@@ -119,23 +123,19 @@ class _Problem:
 
     def bound(self, slopes: Tensor) -> float:
         """Σ tα for the largest t ≤ 1 with Q(tα) ⪰ 0, which no metric's loss is below; 0 where Q(0) is singular."""
-        factor, failed = torch.linalg.cholesky_ex(self.pull_gradient)
-        if bool(failed) or float(factor.diagonal().min()) < 1e-7 * float(factor.diagonal().max()):
+        if not self.pulls_all:
             return 0.0
-        push = torch.linalg.solve_triangular(factor, self.gradient(slopes) - self.pull_gradient, upper=False)
-        push = torch.linalg.solve_triangular(factor, push.mT, upper=False)
-        lowest = float(torch.linalg.eigvalsh((push + push.mT) / 2)[0])
+        lowest = float(torch.linalg.eigvalsh(self.gradient(slopes))[0]) - 1  # of Q(α) - Q(0), since Q(0) = I
         return float(slopes.sum()) / max(1.0, -lowest)
 
 
 def _minimise(problem: _Problem, iterations: int, tolerance: float) -> tuple[Tensor, list[float], float, bool]:
     """The best metric ``[r, r]`` found, the losses on the way, a lower bound, and whether the two are close enough."""
-    current = _identity(problem.samples)
-    width = max(1.0, float(problem.samples.square().sum(1).mean()))  # the margin is 1, hinges start at this size
+    current = problem.start
+    width = max(1.0, float(squared_distances(problem.samples, current).mean()))  # the size of the first hinges
     loss, smooth, slopes = problem.losses(current, width)
-    best, losses, bound = current, [loss], 0.0
+    best, losses, bound, previous, momentum = current, [loss], 0.0, current, 1.0
     allowed = tolerance * problem.weight * int(problem.triplets.sum())
-    previous, momentum = current, 1.0
     steepness = float(problem.gradient(slopes).norm()) or 1.0  # inverse step length: the first step is of length one
     for step in range(1, iterations + 1):
         if losses[-1] - bound <= allowed:
@@ -150,51 +150,47 @@ def _minimise(problem: _Problem, iterations: int, tolerance: float) -> tuple[Ten
             previous, momentum = current, 1.0
         else:
             previous, current, smooth, momentum = current, proposed, smooth_proposed, faster
-        if step % _CHECK == 0:
+        if step % 10 == 0:  # the bound costs about as much as a step
             loss, smooth, slopes = problem.losses(current, width)
             bound = max(bound, problem.bound(slopes))
             if loss - smooth > 0.6 * (loss - bound):  # most of what is left to gain hides in the rounded kinks
-                width /= 4
+                width, previous, momentum = width / 4, current, 1.0
                 smooth = problem.losses(current, width)[1]
-                previous, momentum = current, 1.0
     return best, losses, bound, losses[-1] - bound <= allowed
 
 
 def _descend(problem: _Problem, metric: Tensor, width: float, steepness: float) -> tuple[Tensor, float]:
-    """A projected gradient step on the smooth loss, as long as its quadratic model holds; and the next steepness."""
-    _, value, slopes = problem.losses(metric, width)
-    gradient = problem.gradient(slopes)
+    """A projected gradient step on the smooth loss, short enough to descend; and the steepness to try next."""
+    gradient = problem.gradient(problem.losses(metric, width)[2])
     while True:
         values, vectors = torch.linalg.eigh(metric - gradient / steepness)
         proposed = (vectors * values.clamp_min(0)) @ vectors.mT  # the nearest positive semidefinite matrix
         move = proposed - metric
-        model = value + float((gradient * move).sum()) + steepness / 2 * float(move.square().sum())
-        if problem.losses(proposed, width)[1] <= model + 1e-12 * abs(value):
+        turn = problem.gradient(problem.losses(proposed, width)[2]) - gradient
+        # By convexity this is enough for descent; unlike a test of the loss itself, rounding does not blur it.
+        if float((turn * move).sum()) <= steepness / 2 * float(move.square().sum()):
             return proposed, 0.9 * steepness
         steepness *= 2
 
 
-def _identity(like: Tensor) -> Tensor:
-    """The identity matrix of the width of ``like [..., d]``."""
+def _identity(like: Tensor) -> Tensor:  # [..., d] -> [d, d]
     return torch.eye(like.shape[-1], dtype=like.dtype, device=like.device)
 
 
 def _check(features: Tensor, labels: Tensor, targets: int, weight: float, iterations: int, tolerance: float) -> None:
     check_features("features", features, dims=(2,))
-    if float(features.abs().max()) > 1e100:
+    if float(features.abs().max()) > 1e30:
         raise ValueError("features are so large that their squares overflow; divide them by a constant")
     if not isinstance(labels, Tensor) or labels.dtype not in (torch.int64, torch.int32, torch.uint8):
         raise TypeError("labels must be a torch.Tensor of integers, one per sample; use torch.as_tensor(labels).long()")
-    if labels.shape != features.shape[:1]:
-        raise ValueError(f"labels must have shape [{len(features)}], one per sample, not {list(labels.shape)}")
-    if labels.device != features.device:
-        raise ValueError(f"labels are on {labels.device}, the features on {features.device}; move one of them")
-    classes, counts = labels.unique(return_counts=True)
+    if labels.shape != features.shape[:1] or labels.device != features.device:
+        found = f"{list(labels.shape)} on {labels.device}"
+        raise ValueError(f"labels must be [{len(features)}], one per sample, on {features.device}, not {found}")
+    classes, counts = torch.unique(labels, return_counts=True)
     if len(classes) < 2:
         raise ValueError("labels name one class; with fewer than two there is nothing to keep apart")
     if int(counts.min()) < 2:
-        alone = int(classes[counts.argmin()])
-        raise ValueError(f"class {alone} has one sample, and so no target neighbour; add another or leave it out")
+        raise ValueError(f"class {int(classes[counts.argmin()])} has one sample; add another, or leave the class out")
     for name, value in (("targets", targets), ("iterations", iterations)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a whole number, 1 or more, not {value!r}")

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from team.episode import check_features
 from team.evaluation.lmnn import LMNNResult, large_margin_metric, squared_distances
 from team.report.figure import colour, figure
 
@@ -74,9 +75,10 @@ class Sparsity:
 @torch.no_grad()
 def analyse_sparsity(features: Tensor, labels: Tensor) -> Sparsity:
     """The analysis of one task: ``features [n, d]`` of its support and query together, with ``labels [n]``."""
-    oracle = large_margin_metric(features, labels, targets=NEIGHBOURS)
+    check_features("features", features, dims=(2,))
     if features.shape[1] < 2:
         raise ValueError("features have one dimension, so their metric has no element off the diagonal; give more")
+    oracle = large_margin_metric(features, labels, targets=NEIGHBOURS)
     scaled = _scaled(oracle.matrix)
     diagonal, off_diagonal = _sorted_elements(scaled)
     span = oracle.basis @ oracle.basis.mT
@@ -100,10 +102,10 @@ def neighbour_accuracy(features: Tensor, labels: Tensor, matrix: Tensor | None =
     samples = features.double() - features.double().mean(0)
     distances = squared_distances(samples, matrix).fill_diagonal_(torch.inf)
     nearest = distances.topk(min(NEIGHBOURS, len(samples) - 1), largest=False).indices
-    classes, numbers = labels.unique(return_inverse=True)
+    classes, numbers = torch.unique(labels, return_inverse=True)
     votes = F.one_hot(numbers[nearest], len(classes)).double()  # [n, 3, N]
     votes[:, 0] *= 1.5
-    return 100 * float((votes.sum(1).argmax(1) == numbers).double().mean())
+    return 100 * int((votes.sum(1).argmax(1) == numbers).sum()) / len(samples)
 
 
 def plot_sparsity(sparsity: Sparsity, path: Path) -> None:

@@ -74,7 +74,7 @@ def reproduce(
 
 def check_table(table: str) -> None:
     if table not in TABLES:
-        raise ValueError(f"no table is called {table!r}; there are {', '.join(TABLES)}")
+        raise ValueError(f"no table is called {table!r}; there are {', '.join(TABLES)} and sparsity")
 
 
 def table_rows(table: str, results: dict[str, Result]) -> list[Row]:

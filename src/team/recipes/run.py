@@ -18,6 +18,7 @@ from team.model import Model, load_model
 from team.provenance import commit, hardware
 from team.recipes.recipe import Recipe, Variant
 from team.results import Result, write_result
+from team.training.distributed import World
 from team.training.episodic import EpisodicTraining
 from team.training.loop import Outcome, train
 from team.training.pretrain import Pretraining
@@ -36,6 +37,7 @@ class Runner:
     root: Path | None = None
     compile: bool = False
     show: bool = True
+    world: World = field(default_factory=World)
     _loaded: dict[str, ImageSet] = field(default_factory=dict, repr=False)
 
     def images(self, part: str) -> ImageSet:
@@ -58,7 +60,7 @@ class Runner:
         objective = Pretraining(
             self._fresh({}), self.images("train"), self.images("val"), self.recipe.pretrain, compile=self.compile
         )
-        train(objective, folder, show=self.show)
+        train(objective, folder, show=self.show, world=self.world)
         return folder / "best.safetensors"
 
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
@@ -73,8 +75,9 @@ class Runner:
         objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
         objective.name = self.recipe.cell(variant, shots)
         folder = self.model_path(variant, shots).parent
-        outcome = train(objective, folder, time_limit=time_limit, show=self.show)
-        self.finish(load_model(folder / "best.safetensors"), variant, shots)
+        outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
+        if self.world.first:
+            self.finish(load_model(folder / "best.safetensors"), variant, shots)
         return outcome
 
     def finish(self, model: Model, variant: Variant, shots: int) -> Model:

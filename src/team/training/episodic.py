@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
 from team.data.images import ImageSet
@@ -203,7 +203,10 @@ class _RunningPrototypes(nn.Module):
     def update(self, features: Tensor, labels: Tensor) -> None:
         """features: ``[n, d]``, labels: ``[n]``; classes that do not occur keep their mean."""
         membership = F.one_hot(labels, len(self.prototypes)).to(features)
-        counts = membership.sum(0)
-        means = membership.T @ features / counts.clamp_min(1)[:, None]
+        counts, sums = membership.sum(0), membership.T @ features
+        if distributed.is_initialized():
+            distributed.all_reduce(counts)
+            distributed.all_reduce(sums)
+        means = sums / counts.clamp_min(1)[:, None]
         step = self.momentum * (counts > 0).to(features)[:, None]
         self.prototypes += step * (means - self.prototypes)

@@ -24,6 +24,7 @@ from team.training.checkpoint import (
     with_prefix,
     without_prefix,
 )
+from team.training.distributed import World, shared_loss
 from team.training.metrics import Metrics
 from team.training.progress import Progress
 from team.training.step import Step
@@ -96,21 +97,25 @@ def train(
     checkpoint_seconds: float = 30.0,
     time_limit: float | None = None,
     show: bool = True,
+    world: World | None = None,
 ) -> Outcome:
     """Train until the steps, the patience or the time limit (seconds) are used up.
 
     ``folder`` gets best.safetensors (the model that validated best), last.safetensors (the state to resume from) and
     metrics.jsonl. A run that was killed at any moment and is started again ends, on the same CPU, with the same bits.
+    With several processes (``world``) each works on a share of every step, and the first writes the files.
     """
+    world = world or World()
     device = next(objective.module.parameters()).device
     optimiser = objective.optimiser()
     average = WeightAverage(objective.module, objective.average)
-    step = Step(objective.loss, optimiser, average, device, objective.graph)
+    loss = shared_loss(objective.module, objective.loss, world)
+    step = Step(loss, optimiser, average, device, objective.graph and world.size == 1)
     outcome = Outcome()
     last, best = folder / "last.safetensors", folder / "best.safetensors"
     if resume and last.exists():
         _restore(last, objective, optimiser, average, step.sums, outcome)
-    metrics = Metrics(folder / "metrics.jsonl", outcome.step)
+    metrics = Metrics(folder / "metrics.jsonl", outcome.step) if world.first else None
     started, already, saved = time.monotonic(), outcome.seconds, time.monotonic()
 
     origin = {"hardware": hardware(device), "commit": commit()}
@@ -129,36 +134,41 @@ def train(
         nonlocal saved
         check_finite()
         outcome.seconds = seconds()
-        _store(last, objective, optimiser, average, step.sums, outcome)
+        if world.first:
+            _store(last, objective, optimiser, average, step.sums, outcome)
         saved = time.monotonic()
 
     def validate() -> None:
         check_finite()
-        loss, accuracy = (step.sums / max(outcome.step - outcome.validated, 1)).tolist()
+        loss, accuracy = (world.mean(step.sums) / max(outcome.step - outcome.validated, 1)).tolist()
         step.sums.zero_()
         outcome.validated = outcome.step
         with average.applied():
             objective.module.eval()
-            score = objective.validate()
+            score = world.agreed(objective.validate())
             if score > outcome.best:
                 outcome.best, outcome.best_step = score, outcome.step
                 facts = {"validation_accuracy": score, "step": outcome.step, "seconds": seconds()}
-                objective.save(best, facts | origin)
+                if world.first:
+                    objective.save(best, facts | origin)
             objective.module.train()
         row = {"loss": loss, "accuracy": 100 * accuracy, "validation": score, "best": outcome.best}
-        metrics.write(outcome.step, row | {"learning_rate": objective.learning_rate(outcome.step - 1)})
+        if metrics is not None:
+            metrics.write(outcome.step, row | {"learning_rate": objective.learning_rate(outcome.step - 1)})
         progress.report(outcome.step * objective.per_step, row)
 
     try:
-        with Progress(objective.name, objective.steps * objective.per_step, objective.unit, show) as progress:
+        with Progress(
+            objective.name, objective.steps * objective.per_step, objective.unit, show and world.first
+        ) as progress:
             progress.begin(outcome.step * objective.per_step)
             objective.module.train()
             while outcome.step < objective.steps and not outcome.stopped:
                 average.prepare(outcome.step)
-                step(objective.draw(outcome.step), objective.learning_rate(outcome.step))
+                step(world.share(objective.draw(outcome.step)), objective.learning_rate(outcome.step))
                 outcome.step += 1
                 progress.advance(outcome.step * objective.per_step)
-                late = time_limit is not None and time.monotonic() - started > time_limit
+                late = time_limit is not None and bool(world.agreed(time.monotonic() - started > time_limit))
                 if outcome.step % objective.validate_every == 0 or outcome.step == objective.steps or late:
                     validate()
                     if objective.patience is not None and outcome.step - outcome.best_step >= objective.patience:
@@ -169,7 +179,8 @@ def train(
                 if late:
                     break
     finally:
-        metrics.close()
+        if metrics is not None:
+            metrics.close()
     return outcome
 
 

@@ -1,0 +1,112 @@
+"""From a recipe to a row of a table: trained, chosen on validation classes, evaluated, written down."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from team.data.images import ImageSet
+from team.model import load_model
+from team.recipes import RECIPES, conv4, reproduce, run
+from team.recipes.run import Runner
+from team.recipes.tables import PAPER, TABLES
+from team.results import read_results
+
+
+def stripes(part: str, classes: int, each: int = 18) -> ImageSet:
+    """Classes of 32×32 images that differ in the direction and the width of their stripes."""
+    generator = torch.Generator().manual_seed(sum(map(ord, part)))
+    y, x = torch.meshgrid(torch.arange(32.0), torch.arange(32.0), indexing="ij")
+    pictures = []
+    for label in range(classes):
+        angle, width = 3.14 * label / classes, 2 + label % 3
+        phase = 6.28 * torch.rand(each, 1, 1, generator=generator)
+        wave = torch.sin((x * torch.cos(torch.tensor(angle)) + y * torch.sin(torch.tensor(angle))) / width + phase)
+        noise = 20 * torch.randn(each, 3, 32, 32, generator=generator)
+        pictures.append((128 + 80 * wave[:, None] + noise).clamp(0, 255).byte())
+    names = tuple(f"{part} {label}" for label in range(classes))
+    labels = torch.arange(classes).repeat_interleave(each)
+    return ImageSet(torch.cat(pictures), labels, names, f"stripes {part}", f"checksum of {part}")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Recipes on a small data set; gives the list of parts that were read, in order."""
+    parts: list[str] = []
+
+    def load(name: str, part: str, **_: object) -> ImageSet:
+        parts.append(part)
+        return stripes(part, {"train": 8, "val": 6, "test": 6}[part])
+
+    recipe = conv4.CUB
+    assert recipe.pretrain is not None
+    small = replace(
+        recipe,
+        size=32,
+        pretrain=replace(recipe.pretrain, epochs=2, batch=48, validations=1, validation_episodes=10),
+        episodic=replace(recipe.episodic, episodes=8, per_step=2, validate_every=4, validation_episodes=10),
+    )
+    monkeypatch.setattr(run, "load", load)
+    monkeypatch.setitem(RECIPES, recipe.name, small)
+    monkeypatch.setattr(reproduce, "list_weights", list)
+    return parts
+
+
+def test_a_cell_goes_from_recipe_to_result_file(asked: list[str], tmp_path: Path) -> None:
+    rows = reproduce.reproduce("table3", results=tmp_path / "results", runs=tmp_path / "runs", only="conv4-1shot")
+    done = {row.method: row for row in rows if row.ours is not None}
+    assert set(done) == {"baseline", "team"}
+    facts = json.loads((tmp_path / "results" / "cub-conv4-1shot-team.json").read_text())
+    assert facts["mean"] == done["team"].ours
+    assert facts["episodes"] == 1000
+    assert facts["data"] == {"train": "checksum of train", "test": "checksum of test"}
+    assert facts["chosen_on"] == "validation classes"
+    assert facts["settings"]["training"]["shots"] == 1
+    accuracies = json.loads(
+        gzip.decompress((tmp_path / "results/cub-conv4-1shot-team.accuracies.json.gz").read_bytes())
+    )
+    assert len(accuracies) == 1000
+    assert sum(accuracies) / 1000 == pytest.approx(facts["mean"], abs=1e-3)
+
+
+def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_path: Path) -> None:
+    runner = Runner(RECIPES["cub-conv4"], tmp_path / "runs", show=False)
+    runner.train_cell("team", 1)
+    assert set(asked) == {"train", "val"}
+    model = load_model(runner.model_path("team", 1))
+    assert model.info["temperature"]["chosen"] == pytest.approx(float(model.method.temperature.detach()), rel=1e-5)
+    tried = model.info["temperature"]["validation"]
+    best = max(tried, key=tried.__getitem__)
+    assert model.info["temperature"]["chosen"] == pytest.approx(float(best) * model.info["temperature"]["learned"])
+    runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10)
+    assert asked[-1] == "test"
+
+
+def test_a_cell_with_a_result_is_not_run_again(asked: list[str], tmp_path: Path) -> None:
+    for _ in range(2):
+        reproduce.reproduce(
+            "table3", results=tmp_path / "r", runs=tmp_path / "runs", only="conv4-1shot-team", quick=True
+        )
+    assert asked.count("test") == 1
+    assert list(read_results(tmp_path / "r")) == ["cub-conv4-1shot-team"]
+
+
+def test_every_cell_of_every_table_has_a_recipe_and_a_figure_of_the_paper() -> None:
+    for table in TABLES.values():
+        for name, variant, shots in table.cells:
+            assert (name, variant, shots) in PAPER
+            assert RECIPES[name].settings(variant, shots).shots == shots
+
+
+def test_a_damaged_result_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{")
+    with pytest.raises(ValueError, match=r"x\.json is not a result file"):
+        read_results(tmp_path)
+    (tmp_path / "x.json").write_text('{"cell": "x"}')
+    with pytest.raises(ValueError, match="it has no dataset"):
+        read_results(tmp_path)
