@@ -113,12 +113,14 @@ def _feasible(bound: Tensor, lam: float) -> Tensor:
     """
     power = bound
     log_eigenvalue = bound.new_zeros(bound.shape[:-2])
-    for step in range(_SQUARINGS + 1):
-        trace = power.diagonal(dim1=-2, dim2=-1).sum(-1).clamp_min(1e-100)
-        log_eigenvalue = log_eigenvalue + trace.log() / 2**step
-        if step < _SQUARINGS:
+    for step in range(_SQUARINGS):
+        if step % 4 == 0:  # often enough: a unit trace squared four times cannot vanish in float64
+            trace = power.diagonal(dim1=-2, dim2=-1).sum(-1).clamp_min(1e-100)
+            log_eigenvalue = log_eigenvalue + trace.log() / 2**step
             power = power / trace[..., None, None]
-            power = power @ power
+        power = power @ power
+    trace = power.diagonal(dim1=-2, dim2=-1).sum(-1).clamp_min(1e-100)
+    log_eigenvalue = log_eigenvalue + trace.log() / 2**_SQUARINGS
     largest = log_eigenvalue.exp().clamp_min(1e-30)
     used: Tensor = ((1 - _MARGIN) / largest).clamp_max(lam)
     return used
@@ -134,8 +136,9 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
     parts, compute = [episode.support, episode.query], compute_dtype(episode.support)
     if settings.seen is not None:
         parts.append(_batched(settings.seen, batch).to(episode.support.device, compute))
-    points = torch.cat(parts, 1).to(compute)
-    points -= points[:, :n].mean(1, keepdim=True)
+    points = torch.cat(parts, 1)
+    centre = points[:, :n].mean(1, keepdim=True, dtype=result_dtype(points))
+    points = points.to(compute).sub_(centre)  # the copy is ours, so it can be changed in place
     gram = points @ points.mT
     prior_gram = gram if settings.prior is None else points @ settings.prior.to(points) @ points.mT
 

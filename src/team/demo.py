@@ -91,7 +91,7 @@ class DemoSettings:
     def tiny(cls, seed: int) -> DemoSettings:
         """For trying out that everything runs, in seconds; its figures mean nothing."""
         standard = cls.standard(seed)
-        pretrain = replace(standard.pretrain, epochs=1, validation_episodes=20)
+        pretrain = replace(standard.pretrain, epochs=1, learning_rate=0.02, validation_episodes=20)
         episodic = replace(standard.episodic, episodes=20, validate_every=10, validation_episodes=20)
         episodic = replace(episodic, mixing=MixingSchedule(start=5, on=4, off=1))
         return cls(8, 32, {"train": 16, "val": 16, "test": 20}, pretrain, episodic, test_episodes=50, trial=True)

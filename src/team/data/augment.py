@@ -38,7 +38,7 @@ def _standardise(pixels: Tensor) -> Tensor:
 class Augmentation:
     """Random crops, flips and colour, each an amount; the default is light, which suits small networks.
 
-    crop: the smallest share of the image's area that a crop keeps (1: no cropping)
+    crop: about the smallest share of the image's area that a crop keeps (1: no cropping)
     flip: whether half of the images are mirrored left to right
     colour: how far brightness, contrast and saturation may move, as a fraction
     shift: how far an image may be moved, as a fraction of its side; what moves in is black
@@ -73,7 +73,8 @@ class Augmentation:
             zero = torch.zeros_like(drawn[:, 0])
             rows = [drawn[:, 0], zero, drawn[:, 2], zero, drawn[:, 1], drawn[:, 3]]
             grid = F.affine_grid(torch.stack(rows, 1).reshape(-1, 2, 3), [len(images), 3, size, size], False)
-            pixels = F.grid_sample(pixels, grid, mode="bilinear", align_corners=False)
+            outside = "zeros" if self.shift > 0 else "border"
+            pixels = F.grid_sample(pixels, grid, mode="bilinear", padding_mode=outside, align_corners=False)
         if self.colour > 0:
             brightness, contrast, saturation = drawn[:, 4:, None, None, None].unbind(1)
             pixels = pixels * brightness

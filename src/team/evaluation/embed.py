@@ -83,13 +83,16 @@ def evaluate_images(
 def episode_statistics(network: nn.Module, points: int) -> Iterator[None]:
     """Within this context, batch normalisation uses the statistics of each run of ``points`` images by itself."""
     layers = [module for module in network.modules() if isinstance(module, _BatchNorm)]
+    before = [vars(layer).get("forward") for layer in layers]
     for layer in layers:
         layer.forward = partial(_normalise_groups, layer, points)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        for layer in layers:
+        for layer, forward in zip(layers, before, strict=True):
             del layer.forward
+            if forward is not None:
+                layer.forward = forward  # type: ignore[method-assign]
 
 
 def _normalise_groups(layer: _BatchNorm, points: int, inputs: Tensor) -> Tensor:

@@ -5,11 +5,39 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from team.methods.alpha_tim import AlphaTIM
 from team.methods.base import Method
+from team.methods.baseline import Baseline, BaselinePP
+from team.methods.bd_cspn import BDCSPN
+from team.methods.label_propagation import LabelPropagation
+from team.methods.laplacianshot import LaplacianShot
+from team.methods.matchingnet import MatchingNet
 from team.methods.protonet import ProtoNet
+from team.methods.pt_map import PTMAP
+from team.methods.simpleshot import SimpleShot
+from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
 from team.methods.team import TEAM
+from team.methods.tim import TIM
+from team.methods.transductive_finetuning import TransductiveFinetuning
 
-_METHODS: dict[str, type[Method]] = {"protonet": ProtoNet, "team": TEAM}
+_METHODS: dict[str, type[Method]] = {
+    "alpha-tim": AlphaTIM,
+    "baseline": Baseline,
+    "baseline++": BaselinePP,
+    "bd-cspn": BDCSPN,
+    "label-propagation": LabelPropagation,
+    "laplacianshot": LaplacianShot,
+    "masked-soft-kmeans": MaskedSoftKMeans,
+    "matchingnet": MatchingNet,
+    "protonet": ProtoNet,
+    "pt-map": PTMAP,
+    "simpleshot": SimpleShot,
+    "soft-kmeans": SoftKMeans,
+    "soft-kmeans-cluster": SoftKMeansCluster,
+    "team": TEAM,
+    "tim": TIM,
+    "transductive-finetuning": TransductiveFinetuning,
+}
 
 
 def list_methods() -> list[str]:

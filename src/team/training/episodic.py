@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeSampler
 from team.episode import Episode, class_means
-from team.evaluation.embed import embed, evaluate_images
+from team.evaluation.embed import embed, episode_statistics, evaluate_images
 from team.methods.team import TEAM
 from team.mixing import draw_mixing, mix
 from team.model import Model
@@ -55,7 +55,7 @@ class EpisodicTraining(Objective):
             self.running = _RunningPrototypes(self._class_means())
             self.module["running"] = self.running
         if model.method.log_temperature.requires_grad:
-            self._calibrate_temperature()
+            self._calibrate_temperature(Forward(model.network, model.size, settings.augmentation, compile=False))
         self.forward = Forward(model.network, model.size, settings.augmentation, compile)
         self.per_step = settings.per_step
         self.steps = math.ceil(settings.episodes / settings.per_step)
@@ -72,18 +72,23 @@ class EpisodicTraining(Objective):
         )
 
     @torch.no_grad()
-    def _calibrate_temperature(self) -> None:
+    def _calibrate_temperature(self, forward: Forward) -> None:
         """Start at the temperature that suits the network's features, found on training episodes.
 
         Distances of an untrained metric may be a hundred times too large for a softmax; a learned temperature moves
-        by about one learning rate per step and would spend the training on getting there.
+        by about one learning rate per step and would spend the training on getting there. Episodes are embedded as
+        training does it, augmented and normalised by themselves, without a trace in the running statistics.
         """
-        drawn = self.sampler.sample(32, generator(self.settings.seed, "calibration"))
+        random = generator(self.settings.seed, "calibration")
+        drawn = self.sampler.sample(16, random)
         index = torch.cat([drawn.support, drawn.query], 1)
-        unique, position = torch.unique(index, return_inverse=True)
-        images = self.train.images[unique.to(self.device)]
-        features = embed(self.model.network, images, size=self.model.size)[position.to(self.device)]
-        support = drawn.support.shape[1]
+        self.model.network.eval()
+        parts = []
+        with episode_statistics(self.model.network, index.shape[1]):
+            for row in index:
+                augmentation = self.settings.augmentation.draw(len(row), random).to(self.device)
+                parts.append(forward(self.train.images[row.to(self.device)], augmentation))
+        features, support = torch.stack(parts), drawn.support.shape[1]
         labels, answers = drawn.support_labels.to(self.device), drawn.query_labels.to(self.device)
         episode = Episode(features[:, :support], labels, features[:, support:], self.settings.ways)
         losses = {}

@@ -113,6 +113,9 @@ def train(
     step = Step(loss, optimiser, average, device, objective.graph and world.size == 1)
     outcome = Outcome()
     last, best = folder / "last.safetensors", folder / "best.safetensors"
+    if world.first:
+        for left_behind in folder.glob(".*.tmp"):  # by a run that was killed while it wrote
+            left_behind.unlink(missing_ok=True)
     if resume and last.exists():
         _restore(last, objective, optimiser, average, step.sums, outcome)
     metrics = Metrics(folder / "metrics.jsonl", outcome.step) if world.first else None
