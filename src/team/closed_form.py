@@ -133,22 +133,22 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
     """Squared distances ``[B, Q, N]`` and λ ``[B]`` from inner products of the episode's p points alone."""
     support, query = episode.support.shape[-2], episode.query.shape[-2]
     batch, n = len(episode.support), support + query
-    parts, compute = [episode.support, episode.query], compute_dtype(episode.support)
+    compute = compute_dtype(episode.support)
+    centre = (_sum(episode.support) + _sum(episode.query)) / n
+    parts = [episode.support, *torch.split(episode.query, (query + 1) // 2, dim=1)]
     if settings.seen is not None:
-        parts.append(_batched(settings.seen, batch).to(episode.support.device, compute))
-    points = torch.cat(parts, 1)
-    centre = points[:, :n].mean(1, keepdim=True, dtype=result_dtype(points))
-    points = points.to(compute).sub_(centre)  # the copy is ours, so it can be changed in place
-    gram = points @ points.mT
-    prior_gram = gram if settings.prior is None else points @ settings.prior.to(points) @ points.mT
+        parts.append(_batched(settings.seen, batch).to(episode.support.device))
+    parts = [part.to(compute, copy=True).sub_(centre) for part in parts]
+    gram = _gram(parts, None)
+    prior_gram = gram if settings.prior is None else _gram(parts, settings.prior.to(gram))
 
     with torch.no_grad():  # |x_j|² - 2 x_i·x_j orders the queries x_j of a support sample x_i by distance
         order = gram.diagonal(dim1=-2, dim2=-1)[:, None, support:n] - 2 * gram[:, :support, support:n]
         nearest = order.topk(settings.k, largest=False).indices
 
     # From here on a vector is its coefficients over the points: point i is row i of the identity.
-    identity = torch.eye(points.shape[1], dtype=points.dtype, device=points.device)
-    membership = episode.membership(points.dtype)
+    identity = torch.eye(gram.shape[1], dtype=gram.dtype, device=gram.device)
+    membership = episode.membership(gram.dtype)
     own = identity[:support].expand(batch, -1, -1)
     prototypes = class_means(own, membership)
     must = math.sqrt(settings.gamma) * _must_link_rows(own, membership, identity[support + nearest])
@@ -162,10 +162,10 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
     prior_diagonal = prior_gram.diagonal(dim1=-2, dim2=-1)
     rows = known_prior - (known @ whitened.mT) @ whitened
     diagonal = prior_diagonal - whitened.square().sum(-2)
-    lam = points.new_full((batch,), settings.lam)
+    lam = gram.new_full((batch,), settings.lam)
     if settings.lam > 0 and settings.gamma > 0:
         count = known.shape[1]
-        own = torch.eye(count, dtype=points.dtype, device=points.device).expand(batch, -1, -1)
+        own = torch.eye(count, dtype=gram.dtype, device=gram.device).expand(batch, -1, -1)
         seen = None if settings.seen is None else own[:, episode.ways :]
         cannot = math.sqrt(settings.gamma) * _cannot_link_rows(own[:, : episode.ways], seen)
         products = cannot @ rows
@@ -190,6 +190,21 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
         + mean_rows.square().sum(-1)[:, None]
     ).clamp_min(0) / max(n - 1, 1)
     return squared + settings.alpha * covariance, lam
+
+
+def _gram(parts: list[Tensor], matrix: Tensor | None) -> Tensor:
+    """Inner products (under a symmetric matrix) of points in parts ``[B, p_i, d]``, as ``[B, p, p]``.
+
+    Blocks below the diagonal are mirrored, not computed: with the queries in two halves, a quarter less work.
+    """
+    left = parts if matrix is None else [part @ matrix for part in parts]
+    blocks = [[first @ second.mT for second in parts[i:]] for i, first in enumerate(left)]
+    rows = [torch.cat([blocks[j][i - j].mT for j in range(i)] + blocks[i], -1) for i in range(len(parts))]
+    return torch.cat(rows, -2)
+
+
+def _sum(features: Tensor) -> Tensor:
+    return features.sum(1, keepdim=True, dtype=result_dtype(features))
 
 
 def _squared(rows: Tensor, diagonal: Tensor, prototypes: Tensor, queries: slice) -> Tensor:
