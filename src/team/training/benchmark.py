@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -118,9 +119,8 @@ def _plain_loop(data: ImageSet, device: str, backbone: str, shots: int, seconds:
     return _steps_per_second(run, device, seconds)
 
 
-def _steps_per_second(run: object, device: str, seconds: float) -> float:
+def _steps_per_second(run: Callable[[int], None], device: str, seconds: float) -> float:
     """Warm up, then count steps for about this long; the device has finished when the clock is read."""
-    assert callable(run)
     for number in range(6):
         run(number)
     _wait(device)
