@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
-from team import adaptive_metric, closed_form, metric_distances, solve_metric
-from team.closed_form import MetricSettings, episode_distances, moment_distances, span_distances
+from team import adaptive_metric, metric_distances, solve_metric
+from team.closed_form import MetricSettings, episode_distances, moment_distances, moments, span_distances
 from team.episode import Episode, check_episode
 
 TIGHT = {"shots": (1, 1, 1, 1), "queries": 12, "spread": 0.05}  # far classes: at a large scale λ must be lowered
@@ -130,7 +130,7 @@ def test_moments_taken_in_chunks_equal_moments_taken_at_once(k: int, monkeypatch
     chosen = MetricSettings(k=k, seen=seen_prototypes(5))
     whole, _ = moment_distances(episode, chosen)
     for size in (1, 4 * 8 * 2 * 6):  # one query at a time; four of them, and three at the end
-        monkeypatch.setattr(closed_form, "_CHUNK_BYTES", size)
+        monkeypatch.setattr(moments, "_CHUNK_BYTES", size)
         torch.testing.assert_close(moment_distances(episode, chosen)[0], whole, rtol=1e-10, atol=0)
 
 

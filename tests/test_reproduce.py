@@ -13,6 +13,7 @@ import torch
 from team.data.images import ImageSet
 from team.model import load_model
 from team.recipes import RECIPES, conv4, reproduce, run
+from team.recipes.__main__ import main as train_cells
 from team.recipes.run import Runner
 from team.recipes.tables import PAPER, TABLES
 from team.results import read_results
@@ -94,6 +95,17 @@ def test_a_cell_with_a_result_is_not_run_again(asked: list[str], tmp_path: Path)
         )
     assert asked.count("test") == 1
     assert list(read_results(tmp_path / "r")) == ["cub-conv4-1shot-team"]
+
+
+def test_cells_are_trained_one_after_another_until_the_time_is_up(
+    asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = ["cub-conv4-1shot-baseline", "cub-conv4-1shot-team"]
+    train_cells([*cells, "--runs", str(tmp_path), "--device", "cpu"])
+    assert all((tmp_path / cell / "model.safetensors").exists() for cell in cells)
+    assert asked == ["train", "val"], "each part is read once, the test part not at all"
+    train_cells([*cells, "--runs", str(tmp_path / "other"), "--device", "cpu", "--seconds", "0"])
+    assert "out of time before cub-conv4-1shot-baseline" in capsys.readouterr().out
 
 
 def test_every_cell_of_every_table_has_a_recipe_and_a_figure_of_the_paper() -> None:

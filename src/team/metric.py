@@ -1,4 +1,4 @@
-"""Sec. 3.3, the episodic-wise adaptive metric (EAM): the public functions. The algebra is in closed_form.py."""
+"""Sec. 3.3, the episodic-wise adaptive metric (EAM): the public functions. The algebra is in closed_form/."""
 
 from __future__ import annotations
 
