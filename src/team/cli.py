@@ -163,8 +163,6 @@ def evaluate(
         results: Also write a result file into this folder.
         device: auto, cpu or cuda.
     """
-    import tempfile
-
     from team.model import load_model
     from team.recipes import RECIPES
     from team.recipes.run import Runner
@@ -175,11 +173,7 @@ def evaluate(
         raise ValueError(f"{weights} was not made by a recipe of this version, so its data set is not known")
     runner = Runner(RECIPES[model.info["recipe"]], Path("runs"), _device(device), root)
     trained = int(model.info["training"]["settings"]["shots"])
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = results or Path(scratch)
-        result = runner.evaluate_cell(
-            model, model.info["variant"], shots or trained, folder, episodes=episodes, seed=seed
-        )
+    result = runner.evaluate_cell(model, model.info["variant"], shots or trained, results, episodes=episodes, seed=seed)
     print(f"{weights}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots or trained}-shot")
 
 
@@ -361,9 +355,7 @@ def _print_rows(table: str, rows: list[Any]) -> None:
         left = heading in ("data set", "network", "method")
         view.add_column(heading, justify="left" if left else "right", no_wrap=heading != "difference")
     for row in rows:
-        ours = row.note if row.ours is None else f"{row.ours:.2f} ± {row.ci95:.2f}"
-        difference = "" if row.difference is None else f"{row.difference:+.2f}"
-        view.add_row(row.dataset, row.backbone, row.method, str(row.shots), f"{row.paper:.2f}", ours, difference)
+        view.add_row(*row.shown())
     Console().print(view)
 
 

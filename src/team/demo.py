@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from team.data.augment import Augmentation
 from team.data.glyphs import Part, load_glyphs
 from team.data.images import ImageSet
@@ -180,10 +178,8 @@ def _train_row(
     variant: Variant, settings: DemoSettings, data: dict[Part, ImageSet], folder: Path, show: bool
 ) -> tuple[Variant, Outcome]:
     """Train one row from the pre-trained network, or go on with it."""
-    begun = load_model(folder / "pretrained" / "best.safetensors")
     model = _fresh(settings, variant)
-    model.network.load_state_dict(begun.network.state_dict())
-    model.info["pretraining"] = begun.info["pretraining"]
+    model.start_from(folder / "pretrained" / "best.safetensors")
     objective = EpisodicTraining(model, data["train"], data["val"], settings.episodic)
     objective.name = f"training {ROWS[variant][0]}"
     return variant, train(objective, folder / variant, show=show)
@@ -199,8 +195,11 @@ def _test_row(variant: Variant, outcome: Outcome, settings: DemoSettings, test: 
 
 def _fresh(settings: DemoSettings, variant: Variant) -> Model:
     """A model for this row, with weights drawn from the seed."""
-    options = {"learn_temperature": True} | VARIANTS[variant]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.episodic.seed)
-        backbone = {"filters": settings.filters}
-        return Model.create("conv4", "team", settings.size, backbone_options=backbone, method_options=options)
+    return Model.create(
+        "conv4",
+        "team",
+        settings.size,
+        backbone_options={"filters": settings.filters},
+        method_options={"learn_temperature": True} | VARIANTS[variant],
+        seed=settings.episodic.seed,
+    )

@@ -29,8 +29,13 @@ class Episode:
 
     def prototypes(self, dtype: torch.dtype | None = None) -> Tensor:
         """Eq. 11: the mean support feature of each class, ``[B, N, d]``, in float32 at the least."""
-        dtype = dtype or torch.promote_types(self.support.dtype, torch.float32)
+        dtype = dtype or result_dtype(self.support)
         return class_means(self.support.to(dtype), self.membership(dtype))
+
+
+def result_dtype(features: Tensor) -> torch.dtype:
+    """What answers are given in: the precision of the features, but float32 at the least."""
+    return torch.float64 if features.dtype == torch.float64 else torch.float32
 
 
 def class_means(features: Tensor, membership: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from team.closed_form import MetricSettings, compute_dtype, episode_distances, result_dtype, solve_moments
-from team.episode import Episode, check_episode, check_features
+from team.closed_form import MetricSettings, compute_dtype, episode_distances, solve_moments
+from team.episode import Episode, check_episode, check_features, result_dtype
 
 _LARGEST_NORM = 1e7
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from team.backbones import create_backbone
@@ -48,10 +49,21 @@ class Model:
         *,
         backbone_options: dict[str, Any] | None = None,
         method_options: dict[str, Any] | None = None,
+        seed: int | None = None,
     ) -> Model:
-        network = create_backbone(backbone, **(backbone_options or {}))
-        head = create_method(method, **(method_options or {}))
+        """A new model; with a seed its weights depend on that alone, and torch's own random state is left as it was."""
+        with torch.random.fork_rng(devices=[], enabled=seed is not None):
+            if seed is not None:
+                torch.manual_seed(seed)
+            network = create_backbone(backbone, **(backbone_options or {}))
+            head = create_method(method, **(method_options or {}))
         return cls(network, head, backbone, backbone_options or {}, method, method_options or {}, size)
+
+    def start_from(self, path: Path) -> None:
+        """Take the network, and the story of its pre-training, from the model in this file."""
+        begun = load_model(path)
+        self.network.load_state_dict(begun.network.state_dict())
+        self.info["pretraining"] = begun.info["pretraining"]
 
     def save(self, path: Path) -> None:
         tensors = with_prefix("network", self.network.state_dict()) | with_prefix("method", self.method.state_dict())

@@ -36,8 +36,8 @@ class Result:
         return f"{self.mean:.2f} ± {self.ci95:.2f}"
 
 
-def write_result(folder: Path, facts: dict[str, Any], evaluation: Evaluation) -> Result:
-    """Write ``<cell>.json`` and, beside it, the accuracy of every episode, compressed."""
+def describe(facts: dict[str, Any], evaluation: Evaluation) -> Result:
+    """The facts of a cell together with what its evaluation gave."""
     facts = facts | {
         "ways": evaluation.ways,
         "shots": evaluation.shots,
@@ -50,12 +50,15 @@ def write_result(folder: Path, facts: dict[str, Any], evaluation: Evaluation) ->
     }
     if missing := [name for name in _NEEDED if name not in facts]:
         raise ValueError(f"a result needs {', '.join(missing)}")
-    path = folder / f"{facts['cell']}.json"
-    with atomic_path(folder / f"{facts['cell']}.accuracies.json.gz") as temporary:
+    return Result(facts)
+
+
+def write_result(folder: Path, result: Result, evaluation: Evaluation) -> None:
+    """Write ``<cell>.json`` and, beside it, the accuracy of every episode, compressed."""
+    with atomic_path(folder / f"{result.cell}.accuracies.json.gz") as temporary:
         values = [round(value, 3) for value in evaluation.accuracies.tolist()]
         temporary.write_bytes(gzip.compress(json.dumps(values).encode(), mtime=0))
-    write_json(path, facts)
-    return Result(facts)
+    write_json(folder / f"{result.cell}.json", result.facts)
 
 
 def read_results(folder: Path) -> dict[str, Result]:

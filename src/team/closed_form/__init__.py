@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from team.closed_form.algebra import compute_dtype, result_dtype, safe_root
+from team.closed_form.algebra import compute_dtype, safe_root
 from team.closed_form.constraints import MetricSettings
 from team.closed_form.moments import moment_distances, solve_moments
 from team.closed_form.span import span_distances
-from team.episode import Episode
+from team.episode import Episode, result_dtype
 
 
 def episode_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, Tensor]:
@@ -42,7 +42,6 @@ __all__ = [
     "compute_dtype",
     "episode_distances",
     "moment_distances",
-    "result_dtype",
     "safe_root",
     "solve_moments",
     "span_distances",

@@ -34,9 +34,5 @@ def compute_dtype(features: Tensor) -> torch.dtype:
     return torch.float32 if features.device.type == "mps" else torch.float64
 
 
-def result_dtype(features: Tensor) -> torch.dtype:
-    return torch.float64 if features.dtype == torch.float64 else torch.float32
-
-
 def batched(tensor: Tensor, batch: int) -> Tensor:
     return tensor if tensor.ndim == 3 else tensor.expand(batch, -1, -1)

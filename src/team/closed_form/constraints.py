@@ -9,6 +9,7 @@ from typing import SupportsIndex
 import torch
 from torch import Tensor
 
+from team.checks import check_not_negative
 from team.episode import class_means
 
 _MARGIN = 0.01  # Y keeps at least this fraction of A in every direction
@@ -34,10 +35,7 @@ class MetricSettings:
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, SupportsIndex) or int(self.k) < 0:
             raise ValueError(f"k must be a whole number of neighbours, 0 or more, not {self.k!r}")
-        for name in ("gamma", "lam", "alpha"):
-            value = getattr(self, name)
-            if not 0 <= value < float("inf"):
-                raise ValueError(f"{name} must be finite and not negative, not {value}")
+        check_not_negative(gamma=self.gamma, lam=self.lam, alpha=self.alpha)
 
 
 def must_link_rows(support: Tensor, membership: Tensor, neighbours: Tensor) -> Tensor:

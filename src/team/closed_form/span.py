@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from team.closed_form.algebra import batched, compute_dtype, plus_identity, result_dtype, whiten
+from team.closed_form.algebra import batched, compute_dtype, plus_identity, whiten
 from team.closed_form.constraints import MetricSettings, cannot_link_rows, feasible, must_link_rows
-from team.episode import Episode, class_means
+from team.episode import Episode, class_means, result_dtype
 
 
 def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from team.episode import Episode
+from team.episode import Episode, result_dtype
 
 Gradient = Callable[[Tensor], Tensor]
 
@@ -60,7 +60,7 @@ def momentum_descent(
 
 def unit_features(episode: Episode) -> tuple[Tensor, Tensor]:
     """Support and query scaled to length one, in float32 at the least; a feature of zero stays zero."""
-    dtype = torch.promote_types(episode.support.dtype, torch.float32)
+    dtype = result_dtype(episode.support)
     return F.normalize(episode.support.to(dtype), dim=-1), F.normalize(episode.query.to(dtype), dim=-1)
 
 
@@ -87,20 +87,6 @@ def entropy_gradient(log_p: Tensor, *, marginal: float, conditional: float, alph
 def _entropy_slope(log_p: Tensor, alpha: float) -> Tensor:
     """-dH_α/dp, less a constant, which the softmax would drop; bounded by -log p."""
     return log_p if alpha == 1 else torch.expm1((alpha - 1) * log_p) * (alpha / (alpha - 1))
-
-
-def check_positive(**numbers: float) -> None:
-    """Raise unless every number is positive and finite."""
-    for name, value in numbers.items():
-        if not 0 < value < float("inf"):
-            raise ValueError(f"{name} must be positive and finite, not {value}")
-
-
-def check_not_negative(**numbers: float) -> None:
-    """Raise unless every number is finite and not negative."""
-    for name, value in numbers.items():
-        if not 0 <= value < float("inf"):
-            raise ValueError(f"{name} must be finite and not negative, not {value}")
 
 
 def check_iterations(iterations: int) -> None:

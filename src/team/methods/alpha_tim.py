@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from team.checks import check_not_negative, check_positive
 from team.episode import Episode, class_means
-from team.methods.adaptation import check_iterations, check_not_negative, check_positive, unit_features
+from team.methods.adaptation import check_iterations, unit_features
 from team.methods.base import Method
 from team.methods.tim import log_posterior, maximise_information
 

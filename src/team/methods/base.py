@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from team.checks import check_positive
 from team.episode import Episode, check_episode
 
 
@@ -26,8 +27,7 @@ class Method(nn.Module, ABC):
 
     def __init__(self, *, temperature: float = 1.0, learn_temperature: bool = False) -> None:
         super().__init__()
-        if not 0 < temperature < float("inf"):
-            raise ValueError(f"temperature must be positive and finite, not {temperature}")
+        check_positive(temperature=temperature)
         value = torch.tensor(float(temperature)).log()
         self.log_temperature = nn.Parameter(value, requires_grad=learn_temperature)
 

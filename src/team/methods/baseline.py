@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from team.episode import Episode
+from team.checks import check_not_negative, check_positive
+from team.episode import Episode, result_dtype
 from team.methods.adaptation import (
     check_iterations,
-    check_not_negative,
-    check_positive,
     cross_entropy_gradient,
     momentum_descent,
     unit_features,
@@ -71,7 +70,7 @@ class Baseline(Method):
 
     def _features(self, episode: Episode) -> tuple[Tensor, Tensor]:
         """Support and query; a last feature of one makes b_k a weight like the others, decay included."""
-        dtype = torch.promote_types(episode.support.dtype, torch.float32)
+        dtype = result_dtype(episode.support)
         support, query = (F.pad(x.to(dtype), (0, 1), value=1.0) for x in (episode.support, episode.query))
         return support, query
 

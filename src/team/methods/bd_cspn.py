@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from team.episode import Episode, class_means
+from team.checks import check_not_negative
+from team.episode import Episode, class_means, result_dtype
 from team.methods.base import Method
 
 
@@ -31,14 +32,13 @@ class BDCSPN(Method):
         learn_temperature: bool = False,
     ) -> None:
         super().__init__(temperature=temperature, learn_temperature=learn_temperature)
-        if not 0 <= epsilon < float("inf"):
-            raise ValueError(f"epsilon must be finite and not negative, not {epsilon}")
+        check_not_negative(epsilon=epsilon)
         if confident is not None and confident < 1:
             raise ValueError(f"confident must be a number of queries per class, 1 or more, or None, not {confident}")
         self.epsilon, self.confident, self.shift = epsilon, confident, shift
 
     def log_probabilities(self, episode: Episode) -> Tensor:
-        dtype = torch.promote_types(episode.support.dtype, torch.float32)
+        dtype = result_dtype(episode.support)
         support, query = unit(episode.support.to(dtype)), unit(episode.query.to(dtype))
         if self.shift:
             query = query + cross_class_bias(support, query)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from team.episode import Episode
+from team.checks import check_positive
+from team.episode import Episode, result_dtype
 from team.methods.base import Method
 from team.methods.graph import nearest_neighbours
 
@@ -39,12 +40,11 @@ class LabelPropagation(Method):
             raise ValueError(f"k must be a whole number of neighbours, 1 or more, not {k}")
         if not 0 < alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1, both excluded, not {alpha}")
-        if not 0 < length_scale < float("inf"):
-            raise ValueError(f"length_scale must be positive and finite, not {length_scale}")
+        check_positive(length_scale=length_scale)
         self.k, self.alpha, self.length_scale = k, alpha, length_scale
 
     def log_probabilities(self, episode: Episode) -> Tensor:
-        dtype = torch.promote_types(episode.support.dtype, torch.float32)
+        dtype = result_dtype(episode.support)
         samples = torch.cat([episode.support, episode.query], -2).to(dtype)
         labelled = episode.membership(dtype)
         unlabelled = labelled.new_zeros(*episode.query.shape[:-1], episode.ways)

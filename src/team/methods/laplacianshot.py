@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from team.checks import check_not_negative
 from team.episode import Episode
 from team.methods.base import Method
 from team.methods.graph import nearest_neighbours
@@ -35,8 +36,7 @@ class LaplacianShot(Method):
         super().__init__(temperature=temperature, learn_temperature=learn_temperature)
         if k < 0:
             raise ValueError(f"k must be a whole number of neighbours, 0 or more, not {k}")
-        if not 0 <= lam < float("inf"):
-            raise ValueError(f"lam must be finite and not negative, not {lam}")
+        check_not_negative(lam=lam)
         if rounds < 0:
             raise ValueError(f"rounds must be a number of bound updates, 0 or more, not {rounds}")
         self.k, self.lam, self.rounds = k, lam, rounds

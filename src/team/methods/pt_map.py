@@ -10,7 +10,8 @@ import math
 import torch
 from torch import Tensor
 
-from team.episode import Episode, class_means
+from team.checks import check_positive
+from team.episode import Episode, class_means, result_dtype
 from team.methods.base import Method
 from team.methods.bd_cspn import unit
 from team.methods.protonet import squared_euclidean
@@ -45,9 +46,7 @@ class PTMAP(Method):
         learn_temperature: bool = False,
     ) -> None:
         super().__init__(temperature=temperature, learn_temperature=learn_temperature)
-        for name, value in (("beta", beta), ("lam", lam)):
-            if not 0 < value < float("inf"):
-                raise ValueError(f"{name} must be positive and finite, not {value}")
+        check_positive(beta=beta, lam=lam)
         if not 0 <= alpha <= 1:
             raise ValueError(f"alpha must lie between 0 and 1, not {alpha}")
         if rounds < 0 or sinkhorn_rounds < 0:
@@ -70,7 +69,7 @@ class PTMAP(Method):
 
     def transformed(self, episode: Episode) -> tuple[Tensor, Tensor]:
         """Support ``[B, S, d]`` and query ``[B, Q, d]`` after the power transform, centred, of unit length."""
-        dtype = torch.promote_types(episode.support.dtype, torch.float32)
+        dtype = result_dtype(episode.support)
         support, query = (
             unit((features.to(dtype).clamp_min(0) + 1e-6).pow(self.beta))
             for features in (episode.support, episode.query)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from team.episode import Episode, class_means
+from team.episode import Episode, class_means, result_dtype
 from team.methods.base import Method
 from team.methods.protonet import squared_euclidean
 
@@ -45,7 +45,7 @@ class SimpleShot(Method):
 
     def _transform(self, features: Tensor) -> Tensor:
         """CL2N, or L2N without a mean, in float32 at the least; a feature equal to the mean becomes zero."""
-        features = features.to(torch.promote_types(features.dtype, torch.float32))
+        features = features.to(result_dtype(features))
         if self.base_mean is not None:
             features = features - self.base_mean.to(features)
         return F.normalize(features, dim=-1)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from team.checks import check_positive
 from team.episode import Episode, class_means
 from team.methods.base import Method
 from team.methods.protonet import squared_euclidean
@@ -67,8 +68,7 @@ class SoftKMeansCluster(SoftKMeans):
         learn_temperature: bool = False,
     ) -> None:
         super().__init__(rounds=rounds, temperature=temperature, learn_temperature=learn_temperature)
-        if not 0 < radius < float("inf"):
-            raise ValueError(f"radius must be positive and finite, not {radius}")
+        check_positive(radius=radius)
         self.log_radius = nn.Parameter(torch.tensor(float(radius)).log(), requires_grad=learn_radius)
 
     def assign(self, query: Tensor, prototypes: Tensor) -> Tensor:

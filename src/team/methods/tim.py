@@ -7,12 +7,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from team.checks import check_not_negative, check_positive
 from team.episode import Episode, class_means
 from team.methods.adaptation import (
     adam,
     check_iterations,
-    check_not_negative,
-    check_positive,
     cross_entropy_gradient,
     entropy_gradient,
     unit_features,

@@ -54,7 +54,7 @@ def _exploration(folder: Path) -> str:
         return ""
     columns = list(rows[0]["validation"])
     lines = [
-        "Accuracy on 1000 episodes of the **validation** classes (± about 0.6). The columns to the right use the same",
+        "Accuracy on 1000 episodes of the **validation** classes. The columns to the right use the same",
         "weights with one thing changed at test.\n",
         f"| recipe | shots | training | {' | '.join(columns)} |",
         f"|---|---:|---|{'---:|' * len(columns)}",

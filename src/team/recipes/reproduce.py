@@ -34,6 +34,12 @@ class Row:
     def difference(self) -> float | None:
         return None if self.ours is None else self.ours - self.paper
 
+    def shown(self) -> tuple[str, ...]:
+        """Data set, network, method, shots, the paper's figure, ours and the difference, as a table shows them."""
+        ours = self.note if self.ours is None else f"{self.ours:.2f} ± {self.ci95:.2f}"
+        difference = "" if self.difference is None else f"{self.difference:+.2f}"
+        return self.dataset, self.backbone, self.method, str(self.shots), f"{self.paper:.2f}", ours, difference
+
 
 def reproduce(
     table: str,
@@ -98,12 +104,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
         "| data set | network | method | shots | paper | ours | difference |",
         "|---|---|---|---:|---:|---:|---:|",
     ]
-    for row in rows:
-        ours = row.note if row.ours is None else f"{row.ours:.2f} ± {row.ci95:.2f}"
-        difference = "" if row.difference is None else f"{row.difference:+.2f}"
-        lines.append(
-            f"| {row.dataset} | {row.backbone} | {row.method} | {row.shots} | {row.paper:.2f} | {ours} | {difference} |"
-        )
+    lines += [f"| {' | '.join(row.shown())} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

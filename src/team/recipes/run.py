@@ -17,12 +17,11 @@ from team.evaluation.evaluate import Evaluation, evaluate
 from team.model import Model, load_model
 from team.provenance import commit, hardware
 from team.recipes.recipe import Recipe, Variant
-from team.results import Result, write_result
+from team.results import Result, describe, write_result
 from team.training.distributed import World
 from team.training.episodic import EpisodicTraining
 from team.training.loop import Outcome, train
 from team.training.pretrain import Pretraining
-from team.training.settings import to_json
 
 _TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0)  # times the learned one
 
@@ -68,9 +67,7 @@ class Runner:
         model = self._fresh(self.recipe.method_options(variant))
         start = self.pretrained()
         if start is not None:
-            begun = load_model(start)
-            model.network.load_state_dict(begun.network.state_dict())
-            model.info["pretraining"] = begun.info["pretraining"]
+            model.start_from(start)
         settings = self.recipe.settings(variant, shots)
         objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
         objective.name = self.recipe.cell(variant, shots)
@@ -101,9 +98,9 @@ class Runner:
         return model
 
     def evaluate_cell(
-        self, model: Model, variant: Variant, shots: int, results: Path, *, episodes: int = 1000, seed: int = 0
+        self, model: Model, variant: Variant, shots: int, results: Path | None, *, episodes: int = 1000, seed: int = 0
     ) -> Result:
-        """The final figure of a cell: test episodes, written to ``results`` with all that led to it."""
+        """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given."""
         evaluation = self._scorer(model, self.images("test"), variant, shots, episodes=episodes, seed=seed)()
         recipe, training = self.recipe, model.info.get("training", {})
         facts: dict[str, Any] = {
@@ -122,7 +119,7 @@ class Runner:
             "seed": recipe.episodic.seed,
             "settings": {
                 "pretraining": model.info.get("pretraining", {}).get("settings"),
-                "training": to_json(recipe.settings(variant, shots)),
+                "training": training.get("settings"),
             },
             "data": {"train": training.get("data"), "test": self.images("test").checksum},
             "commit": {"training": training.get("commit", ""), "evaluation": commit()},
@@ -132,7 +129,10 @@ class Runner:
                 "training": training.get("seconds"),
             },
         }
-        return write_result(results, facts, evaluation)
+        result = describe(facts, evaluation)
+        if results is not None:
+            write_result(results, result, evaluation)
+        return result
 
     def _scorer(
         self, model: Model, images: ImageSet, variant: Variant, shots: int, *, episodes: int, seed: int
@@ -159,9 +159,8 @@ class Runner:
 
     def _fresh(self, options: dict[str, Any]) -> Model:
         """A model with weights drawn from the recipe's seed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.recipe.episodic.seed)
-            model = Model.create(self.recipe.backbone, "team", self.recipe.size, method_options=options)
+        recipe = self.recipe
+        model = Model.create(recipe.backbone, "team", recipe.size, method_options=options, seed=recipe.episodic.seed)
         model.network.to(self.device)
         model.method.to(self.device)
         return model
