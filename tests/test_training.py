@@ -20,12 +20,14 @@ from team.methods import TEAM, create_method
 from team.mixing import MixingSchedule
 from team.model import Model, load_model
 from team.recipes import VARIANTS
+from team.seeding import generator
 from team.training.average import WeightAverage
 from team.training.checkpoint import CheckpointError, load_checkpoint
 from team.training.episodic import EpisodicTraining
 from team.training.loop import Objective, Outcome, train
 from team.training.pretrain import Pretraining
 from team.training.settings import EpisodicSettings, PretrainSettings, from_json
+from team.training.teacher import Teacher
 
 TRAIN, VALIDATION = tiny_images(8, 8), tiny_images(4, 8, seed=1)
 LIGHT = Augmentation(crop=0.9, flip=False)
@@ -65,6 +67,30 @@ def test_pretraining_learns_what_helps_with_classes_it_never_saw(
     assert losses[-1] < 0.1 * math.log(12)
     assert untrained < 40
     assert outcome.best > 80
+
+
+def test_a_teacher_passes_on_what_it_knows(tmp_path: Path, hard: tuple[ImageSet, ImageSet, float]) -> None:
+    """Images with labels drawn at random teach nothing; a teacher that was trained on the true ones does."""
+    images, validation, _ = hard
+    settings = tiny_pretraining(epochs=6, validations=3, validation_episodes=100, average=0.9, augmentation=LIGHT)
+    teacher = tiny_model(filters=8)
+    run(Pretraining(teacher, images, validation, settings), tmp_path / "teacher")
+    soft = Teacher(teacher.network, teacher.size, images, settings.augmentation, 0.15)
+    drawn = settings.augmentation.draw(len(images), generator(0))
+    taught = soft(images.images, drawn)
+    torch.testing.assert_close(taught.sum(-1), torch.ones(len(images)))
+    assert (taught.argmax(-1) == images.labels).double().mean() > 0.9
+
+    learner = tiny_model(filters=8)
+    objective = Pretraining(learner, images, validation, replace(settings, teaching=0.9), teacher=teacher)
+    shuffled = images.labels[torch.randperm(len(images), generator=generator(1))]
+    objective.train = replace(images, labels=shuffled)
+    assert run(objective, tmp_path / "taught").best > 80
+    about = load_model(tmp_path / "taught" / "best.safetensors").info["pretraining"]
+    assert about["teacher"]["backbone"] == "conv4", "who taught is written down"
+    for wrong in (replace(settings, teaching=0.5), None), (settings, teacher):
+        with pytest.raises(ValueError, match="go together"):
+            Pretraining(learner, images, validation, wrong[0], teacher=wrong[1])
 
 
 @pytest.mark.parametrize("method", ["protonet", "team"])

@@ -35,6 +35,8 @@ class Recipe:
     size: int
     episodic: EpisodicSettings
     pretrain: PretrainSettings | None = None
+    teacher: Recipe | None = None
+    """The recipe whose pre-trained network teaches this one's pre-training (``pretrain.teaching``)."""
     stored_size: int | None = None
     """Side of the images in the cache, where it is not the network's input size; the device enlarges them."""
     encoding: str = "exact"

@@ -9,20 +9,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from team.data.augment import Augmentation
+from team.mixing import MixingSchedule
 from team.recipes.recipe import Recipe
 from team.training.settings import EpisodicSettings, PretrainSettings
 
 _STRONG = Augmentation(crop=0.4, flip=True, colour=0.3)
 
 _EPISODIC = EpisodicSettings(
-    episodes=8000,
+    episodes=5000,
     per_step=4,
-    learning_rate=5e-4,
+    learning_rate=2e-4,
     schedule="cosine",
+    mixing=MixingSchedule(start=3000),
     augmentation=Augmentation(crop=0.6, flip=True, colour=0.2),
     average=0.998,
     validate_every=1000,
     validation_episodes=600,
+)
+
+_PRETRAIN = PretrainSettings(
+    epochs=60, batch=256, learning_rate=0.2, label_smoothing=0.1, augmentation=_STRONG, validations=5
 )
 
 MINIIMAGENET = Recipe(
@@ -32,13 +38,18 @@ MINIIMAGENET = Recipe(
     backbone="resnet18",
     size=224,
     stored_size=84,
-    pretrain=PretrainSettings(
-        epochs=40, batch=256, learning_rate=0.2, label_smoothing=0.1, augmentation=_STRONG, validations=5
-    ),
+    pretrain=_PRETRAIN,
     episodic=_EPISODIC,
 )
 
-CIFAR100 = replace(MINIIMAGENET, name="cifar100-resnet18", dataset="cifar100", split="cifar-fs", stored_size=32)
+CIFAR100 = replace(
+    MINIIMAGENET,
+    name="cifar100-resnet18",
+    dataset="cifar100",
+    split="cifar-fs",
+    stored_size=32,
+    pretrain=replace(_PRETRAIN, epochs=40),
+)
 
 CUB = Recipe(
     name="cub-resnet18",
@@ -47,8 +58,6 @@ CUB = Recipe(
     backbone="resnet18",
     size=224,
     encoding="jpeg",
-    pretrain=PretrainSettings(
-        epochs=200, batch=128, learning_rate=0.1, label_smoothing=0.1, augmentation=_STRONG, validations=5
-    ),
+    pretrain=replace(_PRETRAIN, epochs=200, batch=128, learning_rate=0.1),
     episodic=_EPISODIC,
 )

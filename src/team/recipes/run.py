@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class Runner:
     show: bool = True
     world: World = field(default_factory=World)
     _loaded: dict[str, ImageSet] = field(default_factory=dict, repr=False)
+    _pretrained: Path | None = field(default=None, repr=False)
 
     def images(self, part: str) -> ImageSet:
         """One part of the data set, on the device; the test part is read by nothing but the final evaluation."""
@@ -53,14 +54,24 @@ class Runner:
 
     def pretrained(self) -> Path | None:
         """The pre-trained model, trained now if it is not there; None if the recipe starts from scratch."""
-        if self.recipe.pretrain is None:
-            return None
+        if self.recipe.pretrain is None or self._pretrained is not None:
+            return self._pretrained
         folder = self.folder / f"{self.recipe.name}-pretrained"
+        teacher = None
+        if self.recipe.teacher is not None:
+            path = replace(self, recipe=self.recipe.teacher, _loaded={}, _pretrained=None).pretrained()
+            teacher = None if path is None else load_model(path)
         objective = Pretraining(
-            self._fresh({}), self.images("train"), self.images("val"), self.recipe.pretrain, compile=self.compile
+            self._fresh({}),
+            self.images("train"),
+            self.images("val"),
+            self.recipe.pretrain,
+            teacher=teacher,
+            compile=self.compile,
         )
         train(objective, folder, show=self.show, world=self.world)
-        return folder / "best.safetensors"
+        self._pretrained = folder / "best.safetensors"
+        return self._pretrained
 
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
         """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``."""

@@ -21,18 +21,31 @@ from team.seeding import generator
 from team.training.forward import Forward
 from team.training.loop import Objective
 from team.training.settings import PretrainSettings, to_json
+from team.training.teacher import Teacher
 
 
 class Pretraining(Objective):
-    """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards."""
+    """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards.
+
+    teacher: a model trained on the same classes, whose soft labels count as ``settings.teaching`` says
+    """
 
     name, unit = "pre-training", "images"
     patience = None
     graph = True
 
     def __init__(
-        self, model: Model, train: ImageSet, validation: ImageSet, settings: PretrainSettings, *, compile: bool = False
+        self,
+        model: Model,
+        train: ImageSet,
+        validation: ImageSet,
+        settings: PretrainSettings,
+        *,
+        teacher: Model | None = None,
+        compile: bool = False,
     ) -> None:
+        if (settings.teaching > 0) != (teacher is not None):
+            raise ValueError("a teacher and the share it has in the loss, settings.teaching, go together")
         device = next(model.network.parameters()).device
         self.model, self.settings, self.validation = model, settings, validation
         self.train = train.to(device)
@@ -48,6 +61,17 @@ class Pretraining(Objective):
             )
         self.module = nn.ModuleDict({"network": model.network, "classifier": classifier.to(device)})
         self.forward = Forward(model.network, model.size, settings.augmentation, compile)
+        self.teacher: Teacher | None = None
+        if teacher is not None:
+            self.teacher = Teacher(
+                teacher.network,
+                teacher.size,
+                self.train,
+                settings.augmentation,
+                settings.teacher_temperature,
+                compile=compile,
+            )
+        self.taught_by = None if teacher is None else teacher.description()
         self.per_step = min(settings.batch, len(train))
         self.steps_per_epoch = len(train) // self.per_step
         self.steps = settings.epochs * self.steps_per_epoch
@@ -79,10 +103,12 @@ class Pretraining(Objective):
         return {"index": index, "augmentation": self.settings.augmentation.draw(len(index), random)}
 
     def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        features = self.forward(self.train.images[inputs["index"]], inputs["augmentation"])
-        scores = self.module["classifier"](features)
-        labels = self.train.labels[inputs["index"]]
+        images, labels = self.train.images[inputs["index"]], self.train.labels[inputs["index"]]
+        scores = self.module["classifier"](self.forward(images, inputs["augmentation"]))
         loss = F.cross_entropy(scores, labels, label_smoothing=self.settings.label_smoothing)
+        if self.teacher is not None:
+            taught = F.cross_entropy(scores, self.teacher(images, inputs["augmentation"]))
+            loss = torch.lerp(loss, taught, self.settings.teaching)
         return loss, (scores.argmax(-1) == labels).double().mean()
 
     def validate(self) -> float:
@@ -94,10 +120,14 @@ class Pretraining(Objective):
         return evaluate(method, classes, ways=min(5, len(classes)), episodes=settings.validation_episodes, seed=1).mean
 
     def save(self, path: Path, facts: dict[str, Any]) -> None:
-        self.model.info["pretraining"] = {"settings": to_json(self.settings), "data": self.train.checksum, **facts}
+        about = {"settings": to_json(self.settings), "data": self.train.checksum, **facts}
+        if self.taught_by is not None:
+            about["teacher"] = self.taught_by
+        self.model.info["pretraining"] = about
         self.model.save(path)
 
     def identity(self) -> dict[str, Any]:
         about = self.model.description()
         del about["info"]
-        return {"phase": "pretraining", "settings": to_json(self.settings), "data": self.train.checksum, "model": about}
+        identity = {"phase": "pretraining", "settings": to_json(self.settings), "data": self.train.checksum}
+        return identity | {"model": about, "teacher": self.taught_by}

@@ -22,6 +22,9 @@ class PretrainSettings:
     learning_rate: float = 0.2
     weight_decay: float = 5e-4
     label_smoothing: float = 0.0
+    teaching: float = 0.0
+    """Share of the loss that a teacher's soft labels have; 0 learns from the true labels alone."""
+    teacher_temperature: float = 0.15
     augmentation: Augmentation = field(default_factory=Augmentation)
     average: float = 0.99
     """Decay of the moving average of the weights, which is what is validated and kept; 0 keeps the last weights."""
@@ -31,7 +34,8 @@ class PretrainSettings:
 
     def __post_init__(self) -> None:
         _check(self, positive=("epochs", "batch", "learning_rate", "validations", "validation_episodes"))
-        _check(self, fractions=("weight_decay", "label_smoothing", "average"))
+        _check(self, positive=("teacher_temperature",))
+        _check(self, fractions=("weight_decay", "label_smoothing", "teaching", "average"))
 
 
 @dataclass(frozen=True)

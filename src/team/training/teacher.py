@@ -1,0 +1,46 @@
+"""Soft labels from a larger network: Hinton, Vinyals and Dean, "Distilling the knowledge in a neural network", 2015."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from team.data.augment import Augmentation
+from team.data.images import ImageSet
+from team.episode import class_means
+from team.evaluation.embed import embed
+from team.training.forward import Forward
+
+
+class Teacher:
+    """How much a trained network finds each image to be of each training class.
+
+    Scores are cosines between its centred features and the class means, divided by the temperature: a pre-trained
+    model keeps no classifier, and the class means of the images it learned from are as good.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        size: int,
+        train: ImageSet,
+        augmentation: Augmentation,
+        temperature: float,
+        *,
+        compile: bool = False,
+    ) -> None:
+        self.temperature = temperature
+        network = network.to(train.images.device).eval()
+        features = embed(network, train.images, size=size)
+        self.centre = features.mean(0)
+        membership = F.one_hot(train.labels, len(train.classes)).to(features)
+        means = class_means((features - self.centre)[None], membership[None])[0]
+        self.directions = F.normalize(means, dim=-1)
+        self.forward = Forward(network, size, augmentation, compile)
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor, drawn: Tensor) -> Tensor:
+        """Probabilities ``[n, T]`` for uint8 images ``[n, 3, H, W]``, augmented as the learner sees them."""
+        features = F.normalize(self.forward(images, drawn) - self.centre, dim=-1)
+        return (features @ self.directions.T / self.temperature).softmax(-1)
