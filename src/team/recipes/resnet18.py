@@ -13,23 +13,21 @@ from team.mixing import MixingSchedule
 from team.recipes.recipe import Recipe
 from team.training.settings import EpisodicSettings, PretrainSettings
 
-_STRONG = Augmentation(crop=0.4, flip=True, colour=0.3)
+_STRONG = Augmentation(crop=0.3, flip=True, colour=0.4)
 
 _EPISODIC = EpisodicSettings(
-    episodes=5000,
+    episodes=4000,
     per_step=4,
     learning_rate=2e-4,
     schedule="cosine",
-    mixing=MixingSchedule(start=3000),
+    mixing=MixingSchedule(start=2500),
     augmentation=Augmentation(crop=0.6, flip=True, colour=0.2),
     average=0.998,
     validate_every=1000,
     validation_episodes=600,
 )
 
-_PRETRAIN = PretrainSettings(
-    epochs=60, batch=256, learning_rate=0.2, label_smoothing=0.1, augmentation=_STRONG, validations=5
-)
+_PRETRAIN = PretrainSettings(epochs=30, batch=256, learning_rate=0.2, augmentation=_STRONG)
 
 MINIIMAGENET = Recipe(
     name="miniimagenet-resnet18",
@@ -48,7 +46,7 @@ CIFAR100 = replace(
     dataset="cifar100",
     split="cifar-fs",
     stored_size=32,
-    pretrain=replace(_PRETRAIN, epochs=40),
+    pretrain=replace(_PRETRAIN, epochs=25),
 )
 
 CUB = Recipe(
@@ -58,6 +56,6 @@ CUB = Recipe(
     backbone="resnet18",
     size=224,
     encoding="jpeg",
-    pretrain=replace(_PRETRAIN, epochs=200, batch=128, learning_rate=0.1),
+    pretrain=replace(_PRETRAIN, epochs=100, batch=128, learning_rate=0.1),
     episodic=_EPISODIC,
 )
