@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from pathlib import Path
@@ -18,13 +19,16 @@ def hardware(device: torch.device | str) -> str:
 
 
 def commit() -> str:
-    """The commit of the checkout this package runs from, with ``+`` if files differ from it; "" outside of one."""
+    """The commit of the checkout this package runs from, with ``+`` if files differ from it.
+
+    A copy without history, as it travels to a GPU machine, says what ``TEAM_COMMIT`` in its environment says, or "".
+    """
     folder = Path(__file__).resolve().parent
     try:
         head = _git(folder, "rev-parse", "--short=12", "HEAD")
         return head + ("+" if _git(folder, "status", "--porcelain", "--untracked-files=no", "--", str(folder)) else "")
     except (OSError, subprocess.CalledProcessError):
-        return ""
+        return os.environ.get("TEAM_COMMIT", "")
 
 
 def _git(folder: Path, *words: str) -> str:
