@@ -52,15 +52,16 @@ def _exploration(folder: Path) -> str:
         rows += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     if not rows:
         return ""
-    columns = list(rows[0]["validation"])
+    columns = list(dict.fromkeys(column for row in rows for column in row["validation"]))
     lines = [
-        "Accuracy on 1000 episodes of the **validation** classes. The columns to the right use the same",
+        "Accuracy on 1000 or 2000 episodes of the **validation** classes. The columns to the right use the same",
         "weights with one thing changed at test.\n",
         f"| recipe | shots | training | {' | '.join(columns)} |",
         f"|---|---:|---|{'---:|' * len(columns)}",
     ]
     for row in sorted(rows, key=lambda row: (row["recipe"], row["shots"])):
-        values = " | ".join("" if value is None else f"{value:.2f}" for value in row["validation"].values())
+        found = [row["validation"].get(column) for column in columns]
+        values = " | ".join("" if value is None else f"{value:.2f}" for value in found)
         lines.append(f"| {row['recipe']} | {row['shots']} | {row['change']} | {values} |")
     return "\n".join(lines) + "\n"
 
