@@ -235,6 +235,72 @@ def reproduce(
         print(f"written: {report}", file=sys.stderr)
 
 
+def leaderboard(
+    methods: tuple[str, ...] = (),
+    datasets: tuple[str, ...] = ("miniimagenet", "cifar100", "cub"),
+    backbones: tuple[str, ...] = ("conv4", "resnet18"),
+    networks: tuple[str, ...] = ("baseline", "team"),
+    shots: tuple[int, ...] = (1, 5),
+    samplings: tuple[str, ...] = ("balanced", "dirichlet"),
+    concentration: float = 2.0,
+    present: int | None = None,
+    episodes: int = 1000,
+    seed: int = 0,
+    tune: bool = False,
+    weights: Path | None = None,
+    root: Path | None = None,
+    results: Path = Path("results"),
+    device: str = "auto",
+    format: Literal["text", "markdown", "json"] = "text",
+) -> None:
+    """Compare methods on the same features and episodes: accuracy, calibration, speed; goes on where interrupted.
+
+    Args:
+        methods: Which ones; all of them if none is named.
+        datasets: miniimagenet, cifar100, cub.
+        backbones: conv4, resnet18, where there are weights.
+        networks: Weights that give the features, by what they were trained as (baseline, tim, eam, team).
+        shots: Support images per class.
+        samplings: How queries are drawn: balanced, dirichlet, uniform.
+        concentration: Of the Dirichlet distribution.
+        present: Only so many of the 5 classes have queries; all by default.
+        episodes: Test episodes for each figure.
+        seed: Decides which episodes.
+        tune: Choose the methods' settings on validation classes first, and keep them in the results folder.
+        weights: Folder of model files of one's own, named like those of the package.
+        root: Official files of the data sets, if they are not prepared yet.
+        results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard.
+        device: auto, cpu or cuda.
+        format: What to print.
+    """
+    from team.data.sampling import Sampling
+    from team.leaderboard import Selection, write_leaderboard
+
+    chosen = Selection(
+        methods=methods,
+        datasets=datasets,
+        backbones=backbones,
+        networks=networks,
+        shots=shots,
+        samplings=tuple(Sampling(name, concentration, present) for name in samplings),
+        episodes=episodes,
+        seed=seed,
+        folder=weights,
+    )
+    board = write_leaderboard(chosen, results, choose=tune, device=_device(device), root=root)
+    if format == "json":
+        print(json.dumps(board, indent=2))
+    elif format == "markdown":
+        print((results / "leaderboard.md").read_text(encoding="utf-8"))
+    else:
+        from rich.console import Console
+
+        from team.leaderboard.report import terminal_tables
+
+        Console().print(*terminal_tables(board))
+    print(f"written: {results / 'leaderboard.md'}", file=sys.stderr)
+
+
 def bench_metric(seconds: float = 5.0, threads: int = 0, sdp: bool = True) -> None:
     """Distances per second: ours, the paper's formula written naively, and an SDP solver, in one run.
 
@@ -315,6 +381,7 @@ def main() -> None:
         "train": train,
         "evaluate": evaluate,
         "reproduce": reproduce,
+        "leaderboard": leaderboard,
         "bench": bench,
     }
     program = "team"

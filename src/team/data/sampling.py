@@ -41,6 +41,10 @@ class Sampling:
         if present is not None and (isinstance(present, bool) or not isinstance(present, int) or present < 1):
             raise ValueError(f"present must be a whole number of classes, 1 or more, or None, not {present!r}")
 
+    def __str__(self) -> str:
+        name = f"{self.name}({self.concentration:g})" if self.name == "dirichlet" else self.name
+        return name if self.present is None else f"{name} of {self.present} classes"
+
     def check(self, counts: Tensor, *, ways: int, shots: int, queries: int) -> None:
         """Raise unless every choice of classes, which have ``counts [C]`` images, has enough of them for an episode."""
         present = ways if self.present is None else self.present

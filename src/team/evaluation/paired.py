@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from team.evaluation.evaluate import Evaluation
@@ -58,10 +57,8 @@ def compare_accuracies(first: Tensor, second: Tensor) -> Comparison:
     count, mean = len(differences), float(differences.mean())
     error = float(differences.std()) / math.sqrt(count)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
-    if error == 0:
-        p_t = 1.0 if mean == 0 else 0.0
-    else:
-        p_t = student_t_p(mean / error, count - 1)
+    statistic = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    p_t = student_t_p(statistic, count - 1)
     return Comparison(mean, 1.96 * error, wins, losses, count, p_t, sign_p(wins, losses))
 
 
@@ -69,11 +66,13 @@ def sign_p(wins: int, losses: int) -> float:
     """Exact two-sided p of so uneven a split if both sides were equally likely; ties are left out."""
     count = wins + losses
     tail = sum(math.comb(count, number) for number in range(min(wins, losses) + 1))
-    return min(1.0, 2 * tail / 2**count)
+    return min(1.0, 2 * tail / (1 << count))
 
 
 def student_t_p(statistic: float, freedom: int) -> float:
     """P(|T| ≥ |t|) for Student's t: the regularised incomplete beta function I_x(f/2, 1/2) at x = f / (f + t²)."""
+    if math.isinf(statistic):
+        return 0.0
     square = statistic * statistic
     return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + square), square / (freedom + square))
 
