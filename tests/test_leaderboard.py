@@ -155,6 +155,9 @@ def test_other_weights_settings_and_code_are_not_answered_from_what_is_kept(
     settings["folder-conv4-1shot-baseline, balanced"]["simpleshot"]["setting"] = {"temperature": 0.7}
     assert cells() == 5
     tiny_model(seed=1).save(tmp_path / "weights" / "folder-conv4-1shot-baseline.safetensors")
+    with pytest.raises(ValueError, match="was chosen for other weights; run with --tune"):
+        cells()
+    settings = tune(chosen, tmp_path / "settings.json", root=pictures)
     assert cells() == 9
     monkeypatch.setattr(bench, "source_checksum", lambda module: module)
     assert cells() == 13

@@ -65,7 +65,7 @@ class Bench:
             best = max(range(len(settings)), key=scores.__getitem__)
             mean, error = scores[best]
             chosen = {"setting": settings[best], "validation": round(mean, 4), "ece": round(-error, 4)}
-            return chosen | {"tried": len(settings), "episodes": protocol.episodes}
+            return chosen | {"tried": len(settings), "episodes": protocol.episodes, "weights": key["weights"]}
 
         return kept("tuning", key, find)
 

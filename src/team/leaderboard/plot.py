@@ -18,6 +18,8 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
 
     Methods that were not run in all columns of a panel are left out, since their means would be of other episodes.
     """
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     cells = leaderboard["cells"]
     samplings = list(dict.fromkeys(cell["sampling"] for cell in cells))
     with figure(path, 6.4 * len(samplings), 6.0) as drawing:
@@ -31,7 +33,10 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
                     axes.plot(*zip(*chosen, strict=True), label=label, **style)
             axes.set(xscale="log", title=f"{sampling} queries", xlabel="episodes per second")
             axes.set_ylabel("accuracy, % (mean over data sets, networks and shots)")
-            axes.grid(alpha=0.25, which="both")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.grid(alpha=0.25)
             axes.margins(x=0.28, y=0.08)
             _name(axes, {name: (x, y) for name, (x, y, _) in points.items()})
         drawing.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)

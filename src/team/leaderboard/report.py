@@ -27,8 +27,8 @@ proportions drawn from a Dirichlet distribution. In one column every method gets
 How features are prepared, temperatures and options were chosen on validation classes for each method and column; they
 are listed below.
 
-"Calibration" is the expected calibration error (15 bins, per cent), "episodes/s" the speed on features; both are means
-over the columns to their left. A method marked * did not differ from the best of its column, or from team+ where that
+ECE is the expected calibration error (15 bins, per cent), "episodes/s" the speed on features; both are means over the
+columns to their left. A method marked * did not differ from the best of its column, or from team+ where that
 was run (paired t-test on the same episodes, p > 0.05).
 """
 
@@ -43,7 +43,7 @@ class Board:
 
     @property
     def headings(self) -> list[str]:
-        return ["method", *(f"{shots}-shot {name}" for shots, name in self.columns), "calibration", "episodes/s"]
+        return ["method", *(f"{shots}-shot {name}" for shots, name in self.columns), "ECE", "episodes/s"]
 
     def shown(self) -> Iterator[list[str]]:
         """The rows as text, the best first."""
@@ -116,16 +116,21 @@ def _differences(found: list[Board]) -> str:
 
 
 def _settings(found: list[Board]) -> str:
-    rows = []
+    parts = ["<details><summary>What each method chose, with the accuracy on validation classes</summary>\n"]
     for board in found:
+        rows = []
         for name, row in board.rows.items():
-            for (shots, sampling), cell in row.items():
-                if chosen := cell.get("chosen"):
-                    setting = ", ".join(f"{key} {_short(value)}" for key, value in chosen["setting"].items())
-                    accuracy = f"{chosen['validation']:.2f}"
-                    rows.append([board.title, f"{shots}-shot {sampling}", name, setting or "defaults", accuracy])
-    head = "<details><summary>All settings</summary>\n\n"
-    return head + _markdown(["features", "episodes", "method", "setting", "validation"], rows) + "\n</details>\n"
+            chosen = [row.get(at, {}).get("chosen") for at in board.columns]
+            rows.append([name, *("as trained" if one is None else _setting(one) for one in chosen)])
+        parts += [f"### {board.title}\n", _markdown(board.headings[:-2], rows)]
+    return "\n".join(parts) + "\n</details>\n"
+
+
+def _setting(chosen: dict[str, Any]) -> str:
+    options = (
+        f"{name} {f'{value:.3g}' if isinstance(value, float) else value}" for name, value in chosen["setting"].items()
+    )
+    return f"{', '.join(options) or 'defaults'}: {chosen['validation']:.2f}"
 
 
 def _provenance(leaderboard: dict[str, Any]) -> str:
@@ -154,10 +159,6 @@ def _shown(cell: Cell, best: float) -> str:
     pair = cell["paired"]
     equal = " *" if pair is not None and pair["p_t"] > 0.05 else ""
     return (f"**{text}**" if cell["mean"] == best else text) + equal
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _mean(row: dict[tuple[int, str], Cell], key: str) -> float:

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from team.evaluation.paired import compare_accuracies
 from team.files import write_json
 from team.leaderboard.bench import QUERIES, WAYS, Bench, Protocol
 from team.leaderboard.selection import Selection, Weights
-from team.provenance import commit
+from team.provenance import commit, file_checksum
 from team.recipes import RECIPES
 from team.recipes.run import Runner
 
@@ -155,13 +156,14 @@ def _check(selection: Selection, settings: Settings) -> None:
     existing = [weights for weights in selection.weights() if weights.path is not None]
     if not existing:
         raise ValueError("there are no weights for anything that was chosen; give a folder of model files")
-    for weights in existing:
-        for sampling in selection.samplings:
-            known = settings.get(column(weights.name, sampling), {})
-            missing = [name for name in weights.methods if name not in known and weights.network != "own"]
-            if missing:
-                where = column(weights.name, sampling)
-                raise ValueError(f"no setting was chosen for {missing[0]} ({where}); run once with --tune")
+    for weights, sampling in product(existing, selection.samplings):
+        where = column(weights.name, sampling)
+        for name in () if weights.network == "own" else weights.methods:
+            chosen = settings.get(where, {}).get(name)
+            if chosen is None:
+                raise ValueError(f"no setting was chosen for {name} ({where}); run once with --tune")
+            if weights.path is not None and chosen["weights"] != file_checksum(weights.path):
+                raise ValueError(f"the setting of {name} ({where}) was chosen for other weights; run with --tune")
 
 
 def _say(line: str) -> None:
