@@ -149,6 +149,9 @@ def evaluate(
     shots: int | None = None,
     episodes: int = 1000,
     seed: int = 0,
+    sampling: Literal["balanced", "dirichlet", "uniform"] = "balanced",
+    concentration: float = 2.0,
+    present: int | None = None,
     results: Path | None = None,
     device: str = "auto",
 ) -> None:
@@ -160,21 +163,30 @@ def evaluate(
         shots: Other than what the weights were trained for.
         episodes: Number of test episodes.
         seed: Decides which episodes.
+        sampling: How queries are drawn over the classes of an episode.
+        concentration: Of the Dirichlet distribution.
+        present: Only so many of the classes have queries; all by default.
         results: Also write a result file into this folder.
         device: auto, cpu or cuda.
     """
+    from team.data.sampling import Sampling
     from team.model import load_model
     from team.recipes import RECIPES
     from team.recipes.run import Runner
     from team.weights import weights_path
 
+    drawing = Sampling(sampling, concentration, present)
     model = load_model(weights_path(weights))
     if model.info.get("recipe") not in RECIPES:
         raise ValueError(f"{weights} was not made by a recipe of this version, so its data set is not known")
     runner = Runner(RECIPES[model.info["recipe"]], Path("runs"), _device(device), root)
-    trained = int(model.info["training"]["settings"]["shots"])
-    result = runner.evaluate_cell(model, model.info["variant"], shots or trained, results, episodes=episodes, seed=seed)
-    print(f"{weights}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots or trained}-shot")
+    shots = shots or int(model.info["training"]["settings"]["shots"])
+    variant = model.info["variant"]
+    result = runner.evaluate_cell(model, variant, shots, results, episodes=episodes, seed=seed, sampling=drawing)
+    print(
+        f"{weights}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots}-shot, {drawing} "
+        f"queries; calibration error {result.facts['calibration_error']:.1f} %"
+    )
 
 
 def reproduce(

@@ -10,7 +10,7 @@ Whatever the sampling, an episode has ways × queries query images, so that epis
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -44,6 +44,10 @@ class Sampling:
     def __str__(self) -> str:
         name = f"{self.name}({self.concentration:g})" if self.name == "dirichlet" else self.name
         return name if self.present is None else f"{name} of {self.present} classes"
+
+    def options(self) -> dict[str, Any]:
+        """As :func:`team.evaluate` takes them."""
+        return {"sampling": self.name, "concentration": self.concentration, "present": self.present}
 
     def check(self, counts: Tensor, *, ways: int, shots: int, queries: int) -> None:
         """Raise unless every choice of classes, which have ``counts [C]`` images, has enough of them for an episode."""

@@ -39,10 +39,8 @@ class Protocol:
 
     def options(self) -> dict[str, Any]:
         """As :func:`team.evaluate` takes them."""
-        how = self.sampling
-        drawing = {"sampling": how.name, "concentration": how.concentration, "present": how.present}
         task = {"ways": WAYS, "shots": self.shots, "queries": QUERIES, "episodes": self.episodes, "seed": self.seed}
-        return task | drawing
+        return task | self.sampling.options()
 
 
 @dataclass
