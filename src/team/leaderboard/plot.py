@@ -44,18 +44,17 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
 
 def _points(cells: list[dict[str, Any]]) -> dict[str, tuple[float, float, str]]:
     """Speed (geometric mean), accuracy and kind of each method that was run in all columns."""
-    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
-        key = f"{cell['dataset']} {cell['backbone']} {cell['network']} {cell['shots']}"
-        rows.setdefault(cell["method"], {})[key] = cell
-    most = max(len(row) for row in rows.values())
+        rows.setdefault(cell["method"], []).append(cell)
+    columns = {name: {(cell["dataset"], cell["backbone"], cell["shots"]) for cell in row} for name, row in rows.items()}
+    everywhere = set().union(*columns.values())
     points = {}
     for name, row in rows.items():
-        if len(row) == most:
-            speed = math.exp(fmean(math.log(cell["episodes_per_second"]) for cell in row.values()))
-            kind = _KINDS[1 if next(iter(row.values()))["transductive"] else 0][0]
-            kind = _KINDS[2][0] if name in ("team", REFERENCE) else kind
-            points[name] = (speed, fmean(cell["mean"] for cell in row.values()), kind)
+        if columns[name] == everywhere:
+            speed = math.exp(fmean(math.log(cell["episodes_per_second"]) for cell in row))
+            kind = _KINDS[2 if name in ("team", REFERENCE) else 1 if row[0]["transductive"] else 0][0]
+            points[name] = (speed, fmean(cell["mean"] for cell in row), kind)
     return points
 
 
@@ -66,7 +65,7 @@ def _name(axes: Any, points: dict[str, tuple[float, float]]) -> None:
     taken = [(x - 5, y - 5, x + 5, y + 5) for x, y in places]
     for name, point in sorted(points.items(), key=lambda item: item[1][1]):
         x, y = axes.transData.transform(point)
-        wide = 6.4 * len(name) + 4
+        wide = 6.4 * len(name) + 12
         offsets = [(side, lift) for lift in (0, 11, -11, 22, -22, 33, -33) for side in (1, -1)]
         free = [at for at in offsets if not any(_meet(_label(x, y, wide, *at), box) for box in taken)]
         side, lift = (free or offsets)[0]
