@@ -103,5 +103,7 @@ def test_the_checksum_of_code_covers_what_it_imports_and_nothing_else() -> None:
         read = Path.read_text
         changed = lambda path, **how: read(path, **how) + ("#" if path.name == "similarity.py" else "")  # noqa: E731
         patch.setattr(Path, "read_text", changed)
+        source_checksum.cache_clear()
         assert source_checksum("team.methods.team") != sums["team"]
         assert source_checksum("team.methods.tim") == sums["tim"]
+    source_checksum.cache_clear()

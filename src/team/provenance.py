@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import platform
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -30,6 +31,7 @@ def commit() -> str:
         return ""
 
 
+@cache
 def source_checksum(module: str) -> str:
     """Of the source of a module of this package and of all that it imports from the package, directly or not.
 

@@ -17,6 +17,9 @@ from team.evaluation.calibration import Calibration
 from team.methods.base import Method
 from team.seeding import generator
 
+BLOCK = 256
+"""Episodes of a seed are drawn in blocks of so many, so whole blocks are the same in evaluations of other lengths."""
+
 _BATCH_BYTES = 1 << 27
 
 
@@ -143,9 +146,8 @@ def run_episodes(
 
 def draw_batches(sampler: EpisodeSampler, episodes: int, batch: int, seed: int) -> Iterator[EpisodeIndices]:
     """The episodes of a seed, in batches: the same ones for every batch size."""
-    block = 256
-    for start in range(0, episodes, block):
-        drawn = sampler.sample(min(block, episodes - start), generator(seed, "evaluation", start))
+    for start in range(0, episodes, BLOCK):
+        drawn = sampler.sample(min(BLOCK, episodes - start), generator(seed, "evaluation", start))
         size = len(drawn.classes)
         for first in range(0, size, batch):
             part = slice(first, first + batch)

@@ -106,6 +106,10 @@ class Bench:
         }
 
     @cached_property
+    def _weights_checksum(self) -> str:
+        return file_checksum(self.weights)
+
+    @cached_property
     def _model(self) -> Model:
         return load_model(self.weights)
 
@@ -136,7 +140,7 @@ class Bench:
     def _key(self, part: str, name: str, protocol: Protocol) -> dict[str, Any]:
         return {
             "method": name,
-            "weights": file_checksum(self.weights),
+            "weights": self._weights_checksum,
             "data": self._data(part),
             "training_data": self._data("train"),
             "protocol": protocol.options(),

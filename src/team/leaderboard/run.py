@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from team.data.sampling import Sampling
+from team.evaluation.evaluate import BLOCK
 from team.evaluation.paired import compare_accuracies
 from team.files import write_json
 from team.leaderboard.bench import QUERIES, WAYS, Bench, Protocol
@@ -24,8 +25,8 @@ from team.provenance import commit, file_checksum
 from team.recipes import RECIPES
 from team.recipes.run import Runner
 
-BLOCK = 256  # episodes of a seed are drawn in blocks of so many: whole blocks are the same in runs of other lengths
 REFERENCE = "team+"
+_COLUMN = ("dataset", "backbone", "shots", "sampling")
 
 Cell = dict[str, Any]
 Settings = dict[str, dict[str, Any]]
@@ -112,9 +113,6 @@ def add_comparisons(cells: list[Cell]) -> None:
         cell["paired"] = None if reference is cell else _paired(cell, reference)
 
 
-_COLUMN = ("dataset", "backbone", "shots", "sampling")
-
-
 def _paired(cell: Cell, reference: Cell) -> dict[str, Any] | None:
     """None where the two have no episodes in common."""
     count = min(len(cell["right"]), len(reference["right"]))
@@ -156,13 +154,16 @@ def _check(selection: Selection, settings: Settings) -> None:
     existing = [weights for weights in selection.weights() if weights.path is not None]
     if not existing:
         raise ValueError("there are no weights for anything that was chosen; give a folder of model files")
-    for weights, sampling in product(existing, selection.samplings):
-        where = column(weights.name, sampling)
-        for name in () if weights.network == "own" else weights.methods:
+    for weights in existing:
+        if weights.network == "own" or weights.path is None:
+            continue
+        checksum = file_checksum(weights.path)
+        for sampling, name in product(selection.samplings, weights.methods):
+            where = column(weights.name, sampling)
             chosen = settings.get(where, {}).get(name)
             if chosen is None:
                 raise ValueError(f"no setting was chosen for {name} ({where}); run once with --tune")
-            if weights.path is not None and chosen["weights"] != file_checksum(weights.path):
+            if chosen["weights"] != checksum:
                 raise ValueError(f"the setting of {name} ({where}) was chosen for other weights; run with --tune")
 
 

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from team.data.sampling import BALANCED, Sampling
+from team.evaluation.evaluate import BLOCK
 from team.leaderboard.settings import TRAINED
 from team.methods import list_methods
 from team.recipes import RECIPES
@@ -47,7 +48,7 @@ class Selection:
     shots: tuple[int, ...] = (1, 5)
     samplings: tuple[Sampling, ...] = (BALANCED, Sampling("dirichlet"))
     episodes: int = 1000
-    slow_episodes: int = 256
+    slow_episodes: int = BLOCK
     tuning_episodes: int = 200
     seed: int = 0
     folder: Path | None = None
