@@ -123,6 +123,13 @@ def test_random_bytes_never_do_anything_but_fail_or_give_data(tmp_path_factory, 
         assert isinstance(read_pickle(path), dict)
 
 
+def test_a_memo_entry_numbered_in_the_millions_is_refused_before_room_is_made_for_it(tmp_path):
+    path = tmp_path / "memo.pkl"
+    path.write_bytes(b"\x80\x02}r\xff\xff\xff\x3f.")  # an empty dict, kept as entry 2³⁰ - 1: 16 GiB of room
+    with pytest.raises(DataError, match="entry numbered 1073741823"):
+        read_pickle(path)
+
+
 @given(st.data())
 def test_a_damaged_pickle_gives_one_kind_of_error(tmp_path_factory, data):
     content = bytearray(pickle.dumps({"data": np.arange(9, dtype=np.uint8), "labels": [1, 2, 3]}, 2))

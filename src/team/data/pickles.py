@@ -8,9 +8,10 @@ classes below, and the array is made from them here.
 from __future__ import annotations
 
 import pickle
+import pickletools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,10 +116,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _check_memo(file: IO[bytes]) -> None:
+    """Refuse a memo entry numbered beyond the entries before it: the unpickler would make room for all those between,
+    and one damaged byte is enough to ask for gigabytes."""
+    for count, (operation, argument, _) in enumerate(pickletools.genops(file)):
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > count:
+            raise _Refused(f"an entry numbered {argument} after {count} operations")
+    file.seek(0)
+
+
 def read_pickle(path: Path) -> dict[str, Any]:
     """The dict in the pickle file ``path``; keys and listed strings are text, whichever Python wrote them."""
     try:
         with open(path, "rb") as file:
+            _check_memo(file)
             value = _plain(_Restricted(file, encoding="bytes").load())
     except _Refused as error:
         raise DataError(
