@@ -120,7 +120,7 @@ def _check_memo(file: IO[bytes]) -> None:
     """Refuse a memo entry numbered beyond the entries before it: the unpickler would make room for all those between,
     and one damaged byte is enough to ask for gigabytes."""
     for count, (operation, argument, _) in enumerate(pickletools.genops(file)):
-        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and argument > count:
+        if operation.name in ("PUT", "BINPUT", "LONG_BINPUT") and int(argument or 0) > count:
             raise _Refused(f"an entry numbered {argument} after {count} operations")
     file.seek(0)
 
