@@ -52,29 +52,40 @@ def evaluate_images(
     seed: int = 0,
     statistics: Statistics = "running",
     size: int | None = None,
+    unlabelled: int = 0,
 ) -> Evaluation:
-    """Accuracy of a network and a method on episodes drawn from images.
+    """Accuracy of a network and a method on episodes drawn from images; arguments as for :func:`evaluate`.
 
     With running statistics every image is embedded once; with episode statistics every episode is embedded anew.
     """
     if statistics == "running":
         features = by_class(embed(network, images.images, size=size), images)
-        return evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
+        return evaluate(
+            method,
+            features,
+            ways=ways,
+            shots=shots,
+            queries=queries,
+            episodes=episodes,
+            seed=seed,
+            unlabelled=unlabelled,
+        )
     if statistics != "episode":
         raise ValueError(f"statistics must be 'running' or 'episode', not {statistics!r}")
     device = _device(network)
     network.eval()
-    sampler = EpisodeSampler(images.labels, ways=ways, shots=shots, queries=queries)
-    points = ways * (shots + queries)
+    sampler = EpisodeSampler(images.labels, ways=ways, shots=shots, queries=queries, unlabelled=unlabelled)
+    support, asked = ways * shots, ways * (shots + queries)
+    points = asked + ways * unlabelled
     batch = max(1, 2048 // points)
     pixels = images.images.to(device)
 
-    def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor]:
-        index = torch.cat([drawn.support, drawn.query], 1)
+    def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
+        index = drawn.points
         with episode_statistics(network, points):
             features = _forward(network, pixels[index.reshape(-1).to(device)], size)
         features = features.reshape(*index.shape, -1)
-        return features[:, : ways * shots], features[:, ways * shots :]
+        return features[:, :support], features[:, support:asked], features[:, asked:]
 
     return run_episodes(method, embed_episodes, sampler, episodes=episodes, batch=batch, seed=seed, device=device)
 

@@ -53,10 +53,12 @@ def evaluate(
     episodes: int = 1000,
     seed: int = 0,
     sampling: str = "balanced",
+    unlabelled: int = 0,
 ) -> Evaluation:
     """Accuracy of ``method`` on episodes drawn from ``features``, ``{class: [n, d]}``.
 
     queries: per class; seed decides the episodes, so that two methods given the same one see the same episodes.
+    unlabelled: how many more samples of each class a method that is semi_supervised gets to see, without label.
     Episodes are solved in batches on the device the features are on.
     """
     if sampling != "balanced":
@@ -69,11 +71,16 @@ def evaluate(
         raise ValueError(f"all classes must have features of one width, not {sorted(dims)}")
     table = torch.cat(list(features.values()))
     labels = torch.arange(len(features)).repeat_interleave(torch.tensor([len(v) for v in features.values()]))
-    sampler = EpisodeSampler(labels, ways=ways, shots=shots, queries=queries)
-    batch = max(1, min(256, _BATCH_BYTES // (8 * ways * (shots + queries) * table.shape[1])))
+    sampler = EpisodeSampler(labels, ways=ways, shots=shots, queries=queries, unlabelled=unlabelled)
+    batch = max(1, min(256, _BATCH_BYTES // (8 * ways * (shots + queries + unlabelled) * table.shape[1])))
+
+    def look_up(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
+        support, query, more = drawn.support, drawn.query, drawn.unlabelled
+        return table[support.to(table.device)], table[query.to(table.device)], table[more.to(table.device)]
+
     return run_episodes(
         method,
-        lambda drawn: (table[drawn.support.to(table.device)], table[drawn.query.to(table.device)]),
+        look_up,
         sampler,
         episodes=episodes,
         batch=batch,
@@ -85,7 +92,7 @@ def evaluate(
 @torch.no_grad()
 def run_episodes(
     method: Method,
-    embed: Callable[[EpisodeIndices], tuple[Tensor, Tensor]],
+    embed: Callable[[EpisodeIndices], tuple[Tensor, Tensor, Tensor]],
     sampler: EpisodeSampler,
     *,
     episodes: int,
@@ -93,17 +100,20 @@ def run_episodes(
     seed: int,
     device: torch.device,
 ) -> Evaluation:
-    """Evaluate with features from ``embed``, which turns drawn episodes into support and query ``[B, n, d]``.
+    """Evaluate with features from ``embed``, from drawn episodes to support, query and unlabelled ``[B, n, d]``.
 
     Nothing is read back from the device before the last episode has been sent to it.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be 1 or more, not {episodes}")
+    if sampler.unlabelled:
+        method.check_semi_supervised()
     method = method.to(device)
     results = []
     for number, drawn in enumerate(draw_batches(sampler, episodes, batch, seed)):
-        support, query = embed(drawn)
-        episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways)
+        support, query, more = embed(drawn)
+        unlabelled = more if sampler.unlabelled else None
+        episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways, unlabelled)
         if number == 0:
             method.check(episode)
         predicted = method.log_probabilities(episode).argmax(-1)
@@ -126,4 +136,5 @@ def draw_batches(sampler: EpisodeSampler, episodes: int, batch: int, seed: int) 
                 drawn.support_labels[part],
                 drawn.query_labels[part],
                 drawn.classes[part],
+                drawn.unlabelled[part],
             )

@@ -24,7 +24,10 @@ from team.training.settings import PretrainSettings, to_json
 
 
 class Pretraining(Objective):
-    """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards."""
+    """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards.
+
+    Of images that are partitioned, only the labelled ones are used.
+    """
 
     name, unit = "pre-training", "images"
     patience = None
@@ -34,6 +37,7 @@ class Pretraining(Objective):
         self, model: Model, train: ImageSet, validation: ImageSet, settings: PretrainSettings, *, compile: bool = False
     ) -> None:
         device = next(model.network.parameters()).device
+        train, validation = train.supervised(), validation.supervised()
         self.model, self.settings, self.validation = model, settings, validation
         self.train = train.to(device)
         # Says at once, not at the first validation, if there are too few images.
