@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from team.model import Model, load_model
 from team.provenance import commit, hardware
 from team.recipes.recipe import Recipe, Variant
 from team.results import Result, describe, write_result
+from team.training.checkpoint import CheckpointError
 from team.training.distributed import World
 from team.training.episodic import EpisodicTraining
-from team.training.loop import Outcome, train
+from team.training.loop import Objective, Outcome, train
 from team.training.pretrain import Pretraining
 
-_TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0)  # times the learned one
+_TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # times the learned one
 
 
 @dataclass
@@ -39,6 +41,12 @@ class Runner:
     world: World = field(default_factory=World)
     _loaded: dict[str, ImageSet] = field(default_factory=dict, repr=False)
 
+    def partition(self, number: int) -> Runner:
+        """What trains and evaluates one partition, with the images that are loaded already."""
+        if self.recipe.partitions == 1:
+            return self
+        return replace(self, recipe=self.recipe.partition(number), folder=self.folder / f"partition-{number}")
+
     def images(self, part: str) -> ImageSet:
         """One part of the data set, on the device; the test part is read by nothing but the final evaluation."""
         recipe = self.recipe
@@ -46,41 +54,45 @@ class Runner:
             size = recipe.stored_size or recipe.size
             images = load(recipe.dataset, part, root=self.root, split=recipe.split, size=size, encoding=recipe.encoding)
             self._loaded[part] = images.to(self.device)
+        if part == "train" and recipe.labelled is not None:
+            return self._loaded[part].partitioned(recipe.labelled, recipe.episodic.seed)
         return self._loaded[part]
 
     def model_path(self, variant: Variant, shots: int) -> Path:
         return self.folder / self.recipe.cell(variant, shots) / "model.safetensors"
 
-    def pretrained(self) -> Path | None:
-        """The pre-trained model, trained now if it is not there; None if the recipe starts from scratch."""
-        if self.recipe.pretrain is None:
-            return None
-        folder = self.folder / f"{self.recipe.name}-pretrained"
-        objective = Pretraining(
-            self._fresh({}), self.images("train"), self.images("val"), self.recipe.pretrain, compile=self.compile
-        )
-        train(objective, folder, show=self.show, world=self.world)
-        return folder / "best.safetensors"
-
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
-        """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``."""
-        model = self._fresh(self.recipe.method_options(variant))
-        start = self.pretrained()
-        if start is not None:
-            model.start_from(start)
+        """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``.
+
+        Pre-training, which all cells share, comes first where it is not done yet. If the time limit (seconds) ends
+        either, the outcome is not complete, and the model is left for another time.
+        """
+        model = self._fresh(variant)
+        if self.recipe.pretrain is not None:
+            began, folder = time.monotonic(), self.folder / f"{self.recipe.name}-pretrained"
+            objective: Objective = Pretraining(
+                self._fresh(), self.images("train"), self.images("val"), self.recipe.pretrain, compile=self.compile
+            )
+            outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
+            if not outcome.complete:
+                return outcome
+            model.start_from(folder / "best.safetensors")
+            time_limit = None if time_limit is None else time_limit - (time.monotonic() - began)
         settings = self.recipe.settings(variant, shots)
         objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
         objective.name = self.recipe.cell(variant, shots)
         folder = self.model_path(variant, shots).parent
         outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
-        if self.world.first:
-            self.finish(load_model(folder / "best.safetensors"), variant, shots)
+        if self.world.first and outcome.complete:
+            best = load_model(folder / "best.safetensors")
+            if not _made_from(self.model_path(variant, shots), best):
+                self.finish(best, variant, shots)
         return outcome
 
     def finish(self, model: Model, variant: Variant, shots: int) -> Model:
         """Choose the temperature on the validation classes, where it matters, and save the model of the cell.
 
-        Only the product of both directions depends on it; without that, the order of classes does not.
+        Where neither the product of both directions nor refined prototypes depend on it, the order of classes does not.
         """
         model.info["variant"] = variant
         model.info["recipe"] = self.recipe.name
@@ -93,18 +105,26 @@ class Runner:
                 tried[scale] = score().mean
             chosen = max(tried, key=tried.__getitem__)
             _set_temperature(model, chosen * learned)
-            model.info["temperature"] = {"learned": learned, "chosen": chosen * learned, "validation": tried}
+            model.info["temperature"] = {
+                "learned": learned,
+                "chosen": chosen * learned,
+                "validation": tried,
+                "at_the_edge": chosen in (_TEMPERATURES[0], _TEMPERATURES[-1]),
+            }
         model.save(self.model_path(variant, shots))
         return model
 
     def evaluate_cell(
         self, model: Model, variant: Variant, shots: int, results: Path | None, *, episodes: int = 1000, seed: int = 0
     ) -> Result:
-        """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given."""
+        """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given.
+
+        Weights trained for another number of shots, or on one partition of several, give a result of another name.
+        """
         evaluation = self._scorer(model, self.images("test"), variant, shots, episodes=episodes, seed=seed)()
         recipe, training = self.recipe, model.info.get("training", {})
         facts: dict[str, Any] = {
-            "cell": recipe.cell(variant, shots),
+            "cell": self._result_name(model, variant, shots),
             "dataset": recipe.dataset,
             "split": recipe.split,
             "backbone": recipe.backbone,
@@ -114,6 +134,8 @@ class Runner:
             "batch_normalisation": recipe.settings(variant, shots).statistics,
             "method_options": model.method_options,
             "temperature": float(model.method.temperature.detach()),
+            "temperature_choice": model.info.get("temperature"),
+            "unlabelled": recipe.settings(variant, shots).validation_unlabelled,
             "chosen_on": "validation classes",
             "validation_accuracy": training.get("validation_accuracy"),
             "seed": recipe.episodic.seed,
@@ -134,6 +156,13 @@ class Runner:
             write_result(results, result, evaluation)
         return result
 
+    def _result_name(self, model: Model, variant: Variant, shots: int) -> str:
+        settings = model.info["training"]["settings"]
+        name = self.recipe.cell(variant, settings["shots"])
+        if self.recipe.partitions > 1:
+            name = partition_name(name, settings["seed"])
+        return name if settings["shots"] == shots else f"{name}-at-{shots}shot"
+
     def _scorer(
         self, model: Model, images: ImageSet, variant: Variant, shots: int, *, episodes: int, seed: int
     ) -> Callable[[], Evaluation]:
@@ -153,17 +182,43 @@ class Runner:
                 seed=seed,
                 statistics="episode",
                 size=model.size,
+                unlabelled=settings.validation_unlabelled,
             )
         features = by_class(embed(network, images.images, size=model.size), images)
-        return lambda: evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
+        return lambda: evaluate(
+            method,
+            features,
+            ways=ways,
+            shots=shots,
+            queries=queries,
+            episodes=episodes,
+            seed=seed,
+            unlabelled=settings.validation_unlabelled,
+        )
 
-    def _fresh(self, options: dict[str, Any]) -> Model:
-        """A model with weights drawn from the recipe's seed."""
-        recipe = self.recipe
-        model = Model.create(recipe.backbone, "team", recipe.size, method_options=options, seed=recipe.episodic.seed)
+    def _fresh(self, variant: Variant | None = None) -> Model:
+        """A model with weights drawn from the recipe's seed, with the method of a variant or, None, any at all."""
+        recipe, seed = self.recipe, self.recipe.episodic.seed
+        method, options = (
+            ("team", {}) if variant is None else (recipe.method_name(variant), recipe.method_options(variant))
+        )
+        model = Model.create(recipe.backbone, method, recipe.size, method_options=options, seed=seed)
         model.network.to(self.device)
         model.method.to(self.device)
         return model
+
+
+def partition_name(cell: str, number: int) -> str:
+    """The name of a result that stands for one partition of a cell."""
+    return f"{cell}-partition{number}"
+
+
+def _made_from(path: Path, best: Model) -> bool:
+    """Whether the finished model in this file came from the same training, so that its choices are made already."""
+    try:
+        return bool(load_model(path).info["training"] == best.info["training"])
+    except CheckpointError:  # there is none yet, or it is damaged
+        return False
 
 
 @torch.no_grad()

@@ -69,8 +69,6 @@ class EpisodicTraining(Objective):
                 )
             self.running = _RunningPrototypes(self._class_means())
             self.module["running"] = self.running
-        if model.method.log_temperature.requires_grad:
-            self._calibrate_temperature(Forward(model.network, model.size, settings.augmentation, compile=False))
         self.forward = Forward(model.network, model.size, settings.augmentation, compile)
         self.per_step = settings.per_step
         self.steps = math.ceil(settings.episodes / settings.per_step)
@@ -86,8 +84,12 @@ class EpisodicTraining(Objective):
             parameters, lr=rate, weight_decay=self.settings.weight_decay, capturable=cuda, fused=cuda or None
         )
 
+    def begin(self) -> None:
+        if self.model.method.log_temperature.requires_grad:
+            self._calibrate_temperature()
+
     @torch.no_grad()
-    def _calibrate_temperature(self, forward: Forward) -> None:
+    def _calibrate_temperature(self) -> None:
         """Start at the temperature that suits the network's features, found on training episodes.
 
         Distances of an untrained metric may be a hundred times too large for a softmax; a learned temperature moves
@@ -95,6 +97,7 @@ class EpisodicTraining(Objective):
         training does it, augmented and normalised by themselves, without a trace in the running statistics.
         """
         random = generator(self.settings.seed, "calibration")
+        forward = Forward(self.model.network, self.model.size, self.settings.augmentation, compile=False)
         drawn = self.sampler.sample(16, random)
         index = drawn.points
         self.model.network.eval()
