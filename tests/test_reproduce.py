@@ -49,6 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     small = replace(
         recipe,
         size=32,
+        choice_episodes=20,
         pretrain=replace(recipe.pretrain, epochs=2, batch=48, validations=1, validation_episodes=10),
         episodic=replace(recipe.episodic, episodes=8, per_step=2, validate_every=4, validation_episodes=10),
     )
@@ -111,7 +112,8 @@ def test_cells_are_trained_one_after_another_until_the_time_is_up(
 def test_every_cell_of_every_table_has_a_recipe_and_a_figure_of_the_paper() -> None:
     for table in TABLES.values():
         for name, variant, shots in table.cells:
-            assert (name, variant, shots) in PAPER
+            semi_baseline = (name, variant) == ("miniimagenet-conv4-semi", "baseline")  # the paper has no such row
+            assert ((name, variant, shots) in PAPER) != semi_baseline
             assert RECIPES[name].settings(variant, shots).shots == shots
 
 

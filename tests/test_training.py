@@ -277,6 +277,7 @@ def test_average_weights_follow_exactly_without_decay_and_are_put_back() -> None
 
 
 def initial_loss(objective: EpisodicTraining) -> float:
+    objective.begin()
     objective.module.train()
     with torch.no_grad():
         return sum(float(objective.loss(objective.draw(step))[0]) for step in range(10)) / 10

@@ -28,6 +28,7 @@ class Recipe:
     method: options for the method "team" shared by all variants of it, e.g. k and the temperature's start
     pretrain: None trains from scratch; episodic: shots are set per cell
     by_variant, by_shots: settings of EpisodicSettings that differ for a variant or a number of shots
+    choice_episodes: on how many validation episodes the temperature is chosen
     labelled: the share of every training class whose labels may be used; None: all of it
     partitions: how many times that share is drawn anew; a result is the mean over as many models
     """
@@ -46,6 +47,7 @@ class Recipe:
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)
     variants: tuple[Variant, ...] = tuple(VARIANTS)
+    choice_episodes: int = 2000
     labelled: float | None = None
     partitions: int = 1
 
@@ -77,4 +79,5 @@ class Recipe:
         pretrain = self.pretrain
         if pretrain is not None:
             pretrain = replace(pretrain, epochs=1, validations=1, validation_episodes=10)
-        return replace(self, episodic=episodic, pretrain=pretrain, partitions=min(self.partitions, 2))
+        partitions = min(self.partitions, 2)
+        return replace(self, episodic=episodic, pretrain=pretrain, choice_episodes=10, partitions=partitions)

@@ -98,7 +98,8 @@ class Runner:
         model.info["recipe"] = self.recipe.name
         if model.method_options.get("bidirectional", True):
             learned = float(model.method.temperature.detach())
-            score = self._scorer(model, self.images("val"), variant, shots, episodes=2000, seed=2)
+            episodes = self.recipe.choice_episodes
+            score = self._scorer(model, self.images("val"), variant, shots, episodes=episodes, seed=2)
             tried = {}
             for scale in _TEMPERATURES:
                 _set_temperature(model, scale * learned)

@@ -109,9 +109,10 @@ TABLES: dict[str, Table] = {
     "semi": Table(
         "Table 5: semi-supervised, miniImageNet",
         _semi(),
-        "Of every training class 40 % is labelled; figures are means over 10 such partitions. Methods other than\n"
-        "the baseline see 5 unlabelled images per class in a training episode, 20 in a test episode; `team` is TEAM-semi.\n"
-        "The paper prints the figures of Ren et al. for soft k-means; here all rows share network, pre-training and\n"
-        "episodes. It also has TPN-semi (52.78 and 66.42), which is not implemented here, and no row for the baseline.",
+        "Of every training class 40 % is labelled; figures are means over 10 such partitions. Methods other than the\n"
+        "baseline see 5 unlabelled images per class in a training episode and 20 in a test episode; `team` is\n"
+        "TEAM-semi. The paper prints the figures of Ren et al. for soft k-means; here all rows share network,\n"
+        "pre-training and episodes. It also has TPN-semi (52.78 and 66.42), which is not implemented here, and no row\n"
+        "for the baseline.",
     ),
 }
