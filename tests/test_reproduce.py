@@ -85,8 +85,16 @@ def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_pa
     tried = model.info["temperature"]["validation"]
     best = max(tried, key=tried.__getitem__)
     assert model.info["temperature"]["chosen"] == pytest.approx(float(best) * model.info["temperature"]["learned"])
-    runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10)
+    assert model.info["temperature"]["at_the_edge"] == (float(best) in (min(run._TEMPERATURES), max(run._TEMPERATURES)))
+    written = runner.model_path("team", 1).stat().st_mtime_ns
+    assert runner.train_cell("team", 1).complete
+    assert runner.model_path("team", 1).stat().st_mtime_ns == written, "what was chosen is not chosen again"
+    result = runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10)
     assert asked[-1] == "test"
+    assert result.facts["temperature_choice"] == model.info["temperature"]
+    other = runner.evaluate_cell(model, "team", 5, tmp_path / "results", episodes=10)
+    assert (other.cell, other.facts["shots"]) == ("cub-conv4-1shot-team-at-5shot", 5)
+    assert set(read_results(tmp_path / "results")) == {"cub-conv4-1shot-team", "cub-conv4-1shot-team-at-5shot"}
 
 
 def test_a_cell_with_a_result_is_not_run_again(asked: list[str], tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     try:
         _run(chosen)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
         sys.exit(f"team.recipes: {error}")
 
 
