@@ -92,7 +92,7 @@ class Outcome:
     stopped: str = ""
     """Why training ended before its last step, if it did."""
     complete: bool = False
-    """Whether nothing is left to do, or only the time limit ended this run."""
+    """Whether nothing is left to do; False where the time limit ended the run."""
 
 
 def train(
