@@ -79,11 +79,13 @@ def slow_soft_kmeans(
     rounds: int = 1,
     radius: float | None = None,
     mask: Callable[[Array], Array] | None = None,
+    unlabelled: Array | None = None,
 ) -> Array:
+    unlabelled = query if unlabelled is None else unlabelled
     centres = list(reference.prototypes(support, labels))
     for _ in range(rounds):
         parts = []
-        for x in query:
+        for x in unlabelled:
             scores = [-squared(x, c) for c in centres]
             if radius is not None:
                 normaliser = 0.5 * np.log(2 * np.pi)
@@ -92,9 +94,11 @@ def slow_soft_kmeans(
             parts.append(soft(scores)[: len(centres)])
         kept = np.array(parts)
         if mask is not None:
-            kept = kept * mask(np.array([[squared(x, c) for c in centres] for x in query]))
+            kept = kept * mask(np.array([[squared(x, c) for c in centres] for x in unlabelled]))
         centres = [
-            class_mean([*support, *query], [float(label == c) for label in labels] + [float(z) for z in kept[:, c]])
+            class_mean(
+                [*support, *unlabelled], [float(label == c) for label in labels] + [float(z) for z in kept[:, c]]
+            )
             for c in range(len(centres))
         ]
     return np.array([soft([-squared(x, c) for c in centres]) for x in query])
@@ -226,6 +230,22 @@ def test_masked_soft_kmeans_lets_through_what_its_network_says() -> None:
     torch.nn.init.normal_(method.hidden.weight, generator=torch.Generator().manual_seed(1))
     torch.nn.init.normal_(method.output.weight, std=0.3, generator=torch.Generator().manual_seed(2))
     assert_matches(method, slow_soft_kmeans, mask=slow_mask(method))
+
+
+@pytest.mark.parametrize("queries", [1, 11])
+def test_an_unlabelled_set_refines_prototypes_in_place_of_the_queries(queries: int) -> None:
+    for method, options in (
+        (SoftKMeans(rounds=2), {"rounds": 2}),
+        (SoftKMeansCluster(radius=2.0), {"radius": 2.0}),
+        (masked := MaskedSoftKMeans(), {"mask": slow_mask(masked)}),
+    ):
+        support, labels, samples = episode(3, shots=(1, 2, 3), queries=queries + 9)
+        query, unlabelled = samples[:queries], samples[queries:]
+        found = method(support, labels, query, unlabelled).exp().detach().numpy()
+        wanted = slow_soft_kmeans(
+            support.numpy(), labels.numpy(), query.numpy(), unlabelled=unlabelled.numpy(), **options
+        )
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-12)
 
 
 def test_the_mask_network_depends_on_the_seed_and_leaves_the_global_generator_alone() -> None:

@@ -124,6 +124,31 @@ def test_both_routes_agree_in_both_regimes(dimension: int, dtype: torch.dtype) -
         torch.testing.assert_close(root, span.sqrt().to(root.dtype), rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("dimension", [5, 20, 90])
+@pytest.mark.parametrize("k", [0, 3, 9])
+def test_an_unlabelled_set_joins_the_queries_in_the_metric_by_both_routes(
+    dtype: torch.dtype, dimension: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Covariance and neighbours are those of queries and unlabelled samples together; only queries get distances."""
+    monkeypatch.setattr(moments, "_CHUNK_BYTES", 2000)  # a few points: chunks end among queries and unlabelled ones
+    arrays = reference.random_episode(8, shots=(2, 1, 3), queries=10, dimension=dimension, batch=2)
+    support, labels, samples = tensors(*arrays, dtype=dtype)
+    query, unlabelled = samples[:, :4], samples[:, 4:]
+    prior = reference.random_prior(4, dimension)
+    for options in ({}, {"seen": seen_prototypes(dimension)}, {"prior": tensors(prior)[0]}):
+        chosen = MetricSettings(k=k, **options)  # type: ignore[arg-type]
+        episode = check_episode(support, labels, query, unlabelled)
+        exact = {name: as_float64(value) for name, value in options.items()}
+        for route in (span_distances, moment_distances):
+            squared, _ = route(episode, chosen)
+            assert squared.shape == (2, 4, 3)
+            for i in range(2):
+                everything = (support[i].double().numpy(), labels[i].numpy(), samples[i].double().numpy())
+                expected = reference.solve(*everything, k=k, **exact).distances[:4]
+                assert largest_relative_error(squared[i].sqrt(), expected) < 1e-8
+
+
 @pytest.mark.parametrize("k", [0, 1, 5, 11])
 def test_moments_taken_in_chunks_equal_moments_taken_at_once(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     episode = check_episode(*tensors(*reference.random_episode(7, queries=11, dimension=5, batch=2)))
@@ -387,7 +412,8 @@ def test_the_trusted_path_never_waits_for_the_device(dimension: int) -> None:
         support, query = torch.randn(2, 5, dimension, requires_grad=True), torch.randn(2, 9, dimension)
         labels = torch.zeros(2, 5, dtype=torch.int64)
         chosen = MetricSettings(k=3, seen=torch.randn(4, dimension), prior=torch.eye(dimension))
-        distances, lam = episode_distances(Episode(support, labels, query, ways=5), chosen)
+        episode = Episode(support, labels, query, ways=5, unlabelled=torch.randn(2, 4, dimension))
+        distances, lam = episode_distances(episode, chosen)
         distances.sum().backward()
         assert distances.shape == (2, 9, 5)
         assert lam.shape == (2,)

@@ -10,40 +10,49 @@ import torch
 
 from team import create_backbone, create_method
 from team.methods import TEAM
-from team.recipes import RECIPES, VARIANTS, Recipe, Variant
+from team.recipes import RECIPES, VARIANTS, Recipe, Variant, parse_cell
 from team.training.settings import EpisodicSettings, PretrainSettings, from_json, to_json
 
 every_recipe = pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES.keys())
-every_variant = pytest.mark.parametrize("variant", VARIANTS)
 SHOTS = (1, 3, 5, 7, 9)
 
 
 def test_a_cell_is_named_after_data_network_shots_and_variant() -> None:
     assert RECIPES["cifar100-conv4"].cell("team", 5) == "cifar100-conv4-5shot-team"
-    cells = [recipe.cell(variant, shots) for recipe in RECIPES.values() for variant in VARIANTS for shots in SHOTS]
-    assert len(set(cells)) == len(cells)
+    cells = {
+        recipe.cell(variant, shots): (recipe, variant, shots)
+        for recipe in RECIPES.values()
+        for variant in recipe.variants
+        for shots in SHOTS
+    }
+    assert len(cells) == len(SHOTS) * sum(len(recipe.variants) for recipe in RECIPES.values())
+    assert all(parse_cell(cell) == meant for cell, meant in cells.items())
 
 
 @every_recipe
 def test_a_recipe_stands_under_its_own_name_and_can_be_built(recipe: Recipe) -> None:
     assert RECIPES[recipe.name] is recipe
-    assert recipe.name == f"{recipe.dataset}-{recipe.backbone}"
+    assert recipe.name == f"{recipe.dataset}-{recipe.backbone}" + ("" if recipe.labelled is None else "-semi")
     assert recipe.size >= 32
     create_backbone(recipe.backbone)
     if recipe.pretrain is not None:
         assert from_json(PretrainSettings, json.loads(json.dumps(to_json(recipe.pretrain)))) == recipe.pretrain
 
 
-@every_recipe
-@every_variant
+@pytest.mark.parametrize(
+    ("recipe", "variant"),
+    [(recipe, variant) for recipe in RECIPES.values() for variant in recipe.variants],
+    ids=lambda value: value.name if isinstance(value, Recipe) else value,
+)
 def test_every_cell_has_a_valid_method_and_valid_settings(recipe: Recipe, variant: Variant) -> None:
-    method = create_method("team", **recipe.method_options(variant))
-    assert isinstance(method, TEAM)
+    method = create_method(recipe.method_name(variant), **recipe.method_options(variant))
+    assert isinstance(method, TEAM) == (variant in VARIANTS)
     assert method.log_temperature.requires_grad
     json.dumps(recipe.method_options(variant))
     for shots in SHOTS:
         settings = recipe.settings(variant, shots)
         assert settings.shots == shots
+        assert method.semi_supervised or settings.unlabelled == settings.validation_unlabelled == 0
         assert from_json(EpisodicSettings, json.loads(json.dumps(to_json(settings)))) == settings
 
 

@@ -50,6 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     small = replace(
         recipe,
         size=32,
+        choice_episodes=20,
         pretrain=replace(recipe.pretrain, epochs=2, batch=48, validations=1, validation_episodes=10),
         episodic=replace(recipe.episodic, episodes=8, per_step=2, validate_every=4, validation_episodes=10),
     )
@@ -85,12 +86,20 @@ def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_pa
     tried = model.info["temperature"]["validation"]
     best = max(tried, key=tried.__getitem__)
     assert model.info["temperature"]["chosen"] == pytest.approx(float(best) * model.info["temperature"]["learned"])
-    runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10)
+    assert model.info["temperature"]["at_the_edge"] == (float(best) in (min(run._TEMPERATURES), max(run._TEMPERATURES)))
+    written = runner.model_path("team", 1).stat().st_mtime_ns
+    assert runner.train_cell("team", 1).complete
+    assert runner.model_path("team", 1).stat().st_mtime_ns == written, "what was chosen is not chosen again"
+    result = runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10)
     assert asked[-1] == "test"
     skewed = runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10, sampling=Sampling("uniform"))
     assert (skewed.facts["sampling"], skewed.facts["present"]) == ("uniform", None)
     assert 0 <= skewed.facts["calibration_error"] <= 100
-    assert set(read_results(tmp_path / "results")) == {"cub-conv4-1shot-team", "cub-conv4-1shot-team-uniform"}
+    assert result.facts["temperature_choice"] == model.info["temperature"]
+    other = runner.evaluate_cell(model, "team", 2, tmp_path / "results", episodes=10)
+    assert (other.cell, other.facts["shots"]) == ("cub-conv4-1shot-team-at-2shot", 2)
+    written = {"cub-conv4-1shot-team", "cub-conv4-1shot-team-uniform", "cub-conv4-1shot-team-at-2shot"}
+    assert set(read_results(tmp_path / "results")) == written
 
 
 def test_a_cell_with_a_result_is_not_run_again(asked: list[str], tmp_path: Path) -> None:
@@ -116,7 +125,8 @@ def test_cells_are_trained_one_after_another_until_the_time_is_up(
 def test_every_cell_of_every_table_has_a_recipe_and_a_figure_of_the_paper() -> None:
     for table in TABLES.values():
         for name, variant, shots in table.cells:
-            assert (name, variant, shots) in PAPER
+            semi_baseline = (name, variant) == ("miniimagenet-conv4-semi", "baseline")  # the paper has no such row
+            assert ((name, variant, shots) in PAPER) != semi_baseline
             assert RECIPES[name].settings(variant, shots).shots == shots
 
 

@@ -116,6 +116,9 @@ def test_the_generator_alone_decides_the_episodes() -> None:
         ([9, 9], {"shots": -1}, "shots must be a whole number, 1 or more, not -1"),
         ([9, 9], {"queries": 1.5}, "queries must be a whole number, 1 or more, not 1.5"),
         ([9, 9], {"shots": True}, "shots must be a whole number"),
+        ([9, 9], {"unlabelled": -1}, "unlabelled must be a whole number, 0 or more, not -1"),
+        ([9, 8], {"unlabelled": 4}, "class 1 has only 3 images beside support and query, but 4 unlabelled"),
+        ([9, 9], {"labelled": torch.arange(18) % 3 == 0}, "labelled images, but 2 shots and 3 queries per class"),
     ],
 )
 def test_impossible_episodes_are_turned_away(sizes: list[int], change: dict[str, Any], words: str) -> None:

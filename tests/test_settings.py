@@ -68,6 +68,8 @@ WHOLE += ["validation_episodes", "validation_ways", "validation_queries"]
         *((kind, "average", value) for kind in (PretrainSettings, EpisodicSettings) for value in (-0.1, 1.0)),
         *((kind, "weight_decay", value) for kind in (PretrainSettings, EpisodicSettings) for value in (-0.1, 1.0)),
         (PretrainSettings, "label_smoothing", 1.0),
+        (EpisodicSettings, "unlabelled", -1),
+        (EpisodicSettings, "validation_unlabelled", 2.5),
         (EpisodicSettings, "episodes", 10.5),
         (EpisodicSettings, "shots", True),
         (PretrainSettings, "epochs", 1.5),

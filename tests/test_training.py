@@ -303,6 +303,7 @@ def test_average_weights_follow_exactly_without_decay_and_are_put_back() -> None
 
 
 def initial_loss(objective: EpisodicTraining) -> float:
+    objective.begin()
     objective.module.train()
     with torch.no_grad():
         return sum(float(objective.loss(objective.draw(step))[0]) for step in range(10)) / 10
@@ -326,6 +327,24 @@ def test_a_learned_temperature_starts_where_the_loss_is_low(scale: float) -> Non
 def test_a_learned_temperature_starts_well_for_an_untrained_network_with_batch_normalisation() -> None:
     fixed = initial_loss(episodic(tiny_model(learn_temperature=False)))
     assert initial_loss(episodic(tiny_model(learn_temperature=True))) < 1.1 * fixed
+
+
+def test_a_run_that_goes_on_does_not_look_for_a_temperature_again(tmp_path: Path) -> None:
+    begun = []
+
+    class Counted(EpisodicTraining):
+        def begin(self) -> None:
+            begun.append(self)
+            super().begin()
+
+    def start(**limits: float) -> bool:
+        model = tiny_model(learn_temperature=True)
+        return train(Counted(model, TRAIN, VALIDATION, tiny_episodic()), tmp_path, show=False, **limits).complete
+
+    assert not start(time_limit=0)
+    assert start()
+    assert start()
+    assert len(begun) == 1
 
 
 # --- seen-class prototypes --------------------------------------------------------------------------------------------

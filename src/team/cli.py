@@ -401,7 +401,7 @@ def main() -> None:
         program, commands, arguments = f"team {arguments[0]}", _GROUPS[arguments[0]], arguments[1:]
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog=program, args=arguments)
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
         if os.environ.get("TEAM_TRACEBACK"):
             raise
         print(f"team: {error}", file=sys.stderr)

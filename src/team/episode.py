@@ -1,4 +1,4 @@
-"""What an episode is: labelled support features, unlabelled query features, and the classes they share."""
+"""What an episode is: labelled support features, query features, perhaps more without labels, and their classes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ class Episode:
     """A batch of episodes whose shapes and labels are known to be right.
 
     support: ``[B, S, d]``, labels: int64 ``[B, S]`` in 0..N-1, query: ``[B, Q, d]``, ways: N.
+    unlabelled: ``[B, U, d]``, samples of the same classes that are neither labelled nor asked about, or None
     Build one from outside input with :func:`check_episode`; code that makes its own episodes
     (training, evaluation) may construct it directly, which never synchronises with a device.
     """
@@ -22,6 +23,11 @@ class Episode:
     labels: Tensor
     query: Tensor
     ways: int
+    unlabelled: Tensor | None = None
+
+    def without_label(self) -> Tensor:
+        """All samples whose class is not known: the queries, then the unlabelled set, ``[B, Q + U, d]``."""
+        return self.query if self.unlabelled is None else torch.cat([self.query, self.unlabelled], -2)
 
     def membership(self, dtype: torch.dtype | None = None) -> Tensor:
         """One where a support sample belongs to a class, zero elsewhere, ``[B, S, N]``."""
@@ -58,27 +64,16 @@ def check_features(name: str, features: Tensor, *, dims: tuple[int, ...] = (2, 3
         raise ValueError(f"{name} holds NaN or infinite values; look for images that failed to embed")
 
 
-def check_episode(support: Tensor, labels: Tensor, query: Tensor) -> Episode:
+def check_episode(support: Tensor, labels: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Episode:
     """The door for outside input: one episode (``[S, d]``, ``[S]``, ``[Q, d]``) or a batch of them (``[B, ...]``).
 
+    unlabelled: ``[U, d]`` or ``[B, U, d]``, if there are such samples
     Raises TypeError or ValueError saying which argument is wrong and how. One episode becomes a batch of one.
     """
     check_features("support", support)
-    check_features("query", query)
-    if query.ndim != support.ndim:
-        raise ValueError(
-            f"support {list(support.shape)} and query {list(query.shape)} must both be one episode, or both a batch"
-        )
-    if query.shape[-1] != support.shape[-1]:
-        raise ValueError(
-            f"support has {support.shape[-1]} features per sample, query {query.shape[-1]}; they must agree"
-        )
-    if query.shape[:-2] != support.shape[:-2]:
-        raise ValueError(f"support holds {support.shape[0]} episodes and query {query.shape[0]}; they must agree")
-    if query.dtype != support.dtype or query.device != support.device:
-        raise ValueError(
-            f"support is {support.dtype} on {support.device}, query {query.dtype} on {query.device}; make them the same"
-        )
+    _check_beside_support("query", query, support)
+    if unlabelled is not None:
+        _check_beside_support("unlabelled", unlabelled, support)
     if not isinstance(labels, Tensor):
         raise TypeError(f"labels must be a torch.Tensor of integers, not {type(labels).__name__}")
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
@@ -92,8 +87,29 @@ def check_episode(support: Tensor, labels: Tensor, query: Tensor) -> Episode:
     labels = labels.long()
     if support.ndim == 2:
         support, labels, query = support[None], labels[None], query[None]
+        unlabelled = None if unlabelled is None else unlabelled[None]
     ways = _check_labels(labels)
-    return Episode(support, labels, query, ways)
+    return Episode(support, labels, query, ways, unlabelled)
+
+
+def _check_beside_support(name: str, features: Tensor, support: Tensor) -> None:
+    """Raise unless these are features of the same episodes, width, precision and device as the support's."""
+    check_features(name, features)
+    if features.ndim != support.ndim:
+        raise ValueError(
+            f"support {list(support.shape)} and {name} {list(features.shape)} must both be one episode, or both a batch"
+        )
+    if features.shape[-1] != support.shape[-1]:
+        raise ValueError(
+            f"support has {support.shape[-1]} features per sample, {name} {features.shape[-1]}; they must agree"
+        )
+    if features.shape[:-2] != support.shape[:-2]:
+        raise ValueError(f"support holds {support.shape[0]} episodes and {name} {features.shape[0]}; they must agree")
+    if features.dtype != support.dtype or features.device != support.device:
+        raise ValueError(
+            f"support is {support.dtype} on {support.device}, {name} {features.dtype} on {features.device}; "
+            "make them the same"
+        )
 
 
 def _check_labels(labels: Tensor) -> int:

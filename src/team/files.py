@@ -11,24 +11,43 @@ from pathlib import Path
 from typing import Any
 
 
+class WriteError(OSError):
+    """A file cannot be written: the message says which one, why, and what to do."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about a failed write, which often names no file, into a WriteError."""
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        raise WriteError(
+            f"{path} cannot be written ({error.strerror or error}): make room there or choose another folder, then "
+            "start again; whatever was written before is unharmed"
+        ) from error
+
+
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``; on success it is flushed to disk and takes the place of ``path``.
 
     A crash at any moment leaves either the old file or the new one, never a mixture.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        with open(temporary, "rb") as written:
-            os.fsync(written.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with open(temporary, "rb") as written:
+                os.fsync(written.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -104,7 +104,8 @@ def metric_distances(
 def check_settings(settings: MetricSettings, episode: Episode) -> None:
     """Raise unless features are of usable size, prior and seen prototypes fit, and the prior is positive definite."""
     batch, dimension = len(episode.support), episode.support.shape[-1]
-    largest = max(float(part.detach().double().norm(dim=-1).max()) for part in (episode.support, episode.query))
+    parts = (episode.support, episode.without_label())
+    largest = max(float(part.detach().double().norm(dim=-1).max()) for part in parts)
     if largest > _LARGEST_NORM:
         raise ValueError(
             f"a feature vector has norm {largest:.3g}; beyond {_LARGEST_NORM:.0e} float64 cannot resolve the metric: "

@@ -25,6 +25,14 @@ class Result:
         return str(self.facts["cell"])
 
     @property
+    def partial(self) -> str:
+        """What there is of a mean over several models that is not complete; "" where it is."""
+        averaged = self.facts.get("averaged_over")
+        if averaged is None or averaged["models"] == averaged["of"]:
+            return ""
+        return f"{averaged['models']} of {averaged['of']} {averaged['what']}"
+
+    @property
     def mean(self) -> float:
         return float(self.facts["mean"])
 

@@ -20,7 +20,7 @@ _SQUARINGS = 12
 class MetricSettings:
     """The parameters of Eq. 3-10.
 
-    k: nearest queries linked to each support sample; gamma, lam, alpha: γ, λ, α
+    k: nearest samples without label (queries, unlabelled set) linked to each support sample; gamma, lam, alpha: γ, λ, α
     prior: M0 ``[d, d]`` or ``[B, d, d]``, None for the identity
     seen: prototypes of the classes seen in training ``[T, d]`` or ``[B, T, d]``, None for none
     """

@@ -26,25 +26,26 @@ class _Moments:
 
 
 def solve_moments(episode: Episode, settings: MetricSettings) -> _Moments:
-    """Eq. 10 with d×d matrices; queries are visited in chunks, so memory does not grow with their number."""
+    """Eq. 10 with d×d matrices; points are visited in chunks, so memory does not grow with their number."""
     batch, dimension = len(episode.support), episode.support.shape[-1]
     compute = compute_dtype(episode.support)
     support = episode.support.to(compute)
     membership = episode.membership(compute)
-    n = support.shape[1] + episode.query.shape[1]
+    others = episode.without_label()
+    n = support.shape[1] + others.shape[1]
     total = support.sum(1, keepdim=True)
-    for chunk in _chunks(episode):
+    for chunk in _chunks(others, support):
         total = total + chunk.to(compute).sum(1, keepdim=True)
     centre = total / n
     support = support - centre
     scatter = support.mT @ support
-    for chunk in _chunks(episode):
+    for chunk in _chunks(others, support):
         centred = chunk.to(compute) - centre
         scatter = scatter + centred.mT @ centred
 
-    nearest = _nearest_queries(episode, centre, settings.k)
+    nearest = _nearest(support, others, centre, settings.k)
     index = nearest.reshape(batch, -1, 1).expand(-1, -1, dimension)
-    neighbours = episode.query.gather(1, index).to(compute) - centre
+    neighbours = others.gather(1, index).to(compute) - centre
     must = must_link_rows(support, membership, neighbours.reshape(batch, support.shape[1], settings.k, dimension))
     identity = torch.eye(dimension, dtype=compute, device=support.device)
     prior = identity if settings.prior is None else settings.prior.to(support)
@@ -69,7 +70,7 @@ def moment_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor
     prototypes = episode.prototypes(moments.matrix.dtype) - moments.centre
     floor = 1 / moments.shrinkage[:, None, None]
     squared = []
-    for chunk in _chunks(episode):
+    for chunk in _chunks(episode.query, episode.support):
         points = chunk.to(prototypes) - moments.centre
         value = _quadratic(points, prototypes, moments.matrix)
         squared.append(torch.maximum(value, floor * _quadratic(points, prototypes, settings.prior).clamp_min(0)))
@@ -85,14 +86,13 @@ def _quadratic(points: Tensor, prototypes: Tensor, matrix: Tensor | None) -> Ten
     return squared
 
 
-def _nearest_queries(episode: Episode, centre: Tensor, k: int) -> Tensor:
-    """Indices of the k nearest queries of each support sample, ``[B, S, k]``; no gradient through the choice."""
+def _nearest(support: Tensor, others: Tensor, centre: Tensor, k: int) -> Tensor:
+    """Which k of ``others [B, n, d]`` are nearest to each centred support sample, ``[B, S, k]``; without gradient."""
     with torch.no_grad():
-        support = episode.support.to(centre) - centre
         best = support.new_empty(*support.shape[:2], 0)
         found = torch.empty(*support.shape[:2], 0, dtype=torch.int64, device=support.device)
         start = 0
-        for chunk in _chunks(episode):
+        for chunk in _chunks(others, support):
             points = chunk.to(centre) - centre
             order = points.square().sum(-1)[:, None] - 2 * support @ points.mT
             index = torch.arange(start, start + chunk.shape[1], device=support.device).expand_as(order)
@@ -103,7 +103,7 @@ def _nearest_queries(episode: Episode, centre: Tensor, k: int) -> Tensor:
     return found
 
 
-def _chunks(episode: Episode) -> tuple[Tensor, ...]:
-    """The queries in pieces whose float64 copy, and whose distances to the support, stay within a fixed size."""
-    batch, samples, dimension = episode.support.shape
-    return torch.split(episode.query, max(_CHUNK_BYTES // (8 * batch * max(samples, dimension)), 1), dim=1)
+def _chunks(points: Tensor, support: Tensor) -> tuple[Tensor, ...]:
+    """Points ``[B, n, d]`` in pieces whose float64 copy and whose distances to the support keep a fixed size."""
+    batch, samples, dimension = support.shape
+    return torch.split(points, max(_CHUNK_BYTES // (8 * batch * max(samples, dimension)), 1), dim=1)

@@ -14,18 +14,19 @@ from team.episode import Episode, class_means, result_dtype
 
 def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, Tensor]:
     """Squared distances ``[B, Q, N]`` and λ ``[B]`` from inner products of the episode's p points alone."""
+    others = episode.without_label()
     support, query = episode.support.shape[-2], episode.query.shape[-2]
-    batch, n = len(episode.support), support + query
+    batch, n = len(episode.support), support + others.shape[-2]
     compute = compute_dtype(episode.support)
-    centre = (_sum(episode.support) + _sum(episode.query)) / n
-    parts = [episode.support, *torch.split(episode.query, (query + 1) // 2, dim=1)]
+    centre = (_sum(episode.support) + _sum(others)) / n
+    parts = [episode.support, *torch.split(others, (others.shape[-2] + 1) // 2, dim=1)]
     if settings.seen is not None:
         parts.append(batched(settings.seen, batch).to(episode.support.device))
     parts = [part.to(compute, copy=True).sub_(centre) for part in parts]
     gram = _gram(parts, None)
     prior_gram = gram if settings.prior is None else _gram(parts, settings.prior.to(gram))
 
-    with torch.no_grad():  # |x_j|² - 2 x_i·x_j orders the queries x_j of a support sample x_i by distance
+    with torch.no_grad():  # |x_j|² - 2 x_i·x_j orders the other samples x_j by distance to a support sample x_i
         order = gram.diagonal(dim1=-2, dim2=-1)[:, None, support:n] - 2 * gram[:, :support, support:n]
         nearest = order.topk(settings.k, largest=False).indices
 
@@ -58,7 +59,7 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
         whitened = whiten(plus_identity(-scale * bound), products)
         rows = rows + scale * ((known @ whitened.mT) @ whitened)
         diagonal = diagonal + lam[:, None] * whitened.square().sum(-2)
-    ways, queries = episode.ways, slice(support, n)
+    ways, queries = episode.ways, slice(support, support + query)
     squared = _squared(rows[:, :ways], diagonal, prototypes, queries)
     # Y ⪯ A ⪯ (1 + tr γM0M̃)·M0⁻¹, so no distance is smaller than this; what rounding made smaller is lifted to it.
     shrinkage = 1 + strength.diagonal(dim1=-2, dim2=-1).sum(-1)
@@ -78,7 +79,7 @@ def span_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, 
 def _gram(parts: list[Tensor], matrix: Tensor | None) -> Tensor:
     """Inner products (under a symmetric matrix) of points in parts ``[B, p_i, d]``, as ``[B, p, p]``.
 
-    Blocks below the diagonal are mirrored, not computed: with the queries in two halves, a quarter less work.
+    Blocks below the diagonal are mirrored, not computed: with the unlabelled ones in two halves, a quarter less work.
     """
     left = parts if matrix is None else [part @ matrix for part in parts]
     blocks = [[first @ second.mT for second in parts[i:]] for i, first in enumerate(left)]

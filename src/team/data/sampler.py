@@ -14,8 +14,9 @@ from team.data.sampling import BALANCED, Sampling
 class EpisodeIndices:
     """E episodes as indices into a data set, samples in the order of their labels 0..N-1.
 
-    support: ``[E, N·K]``, query: ``[E, N·q]``, support and query of an episode never share an index
+    support: ``[E, N·K]``, query: ``[E, N·q]``; an index stands at most once in an episode
     support_labels: ``[E, N·K]``, query_labels: ``[E, N·q]``, in 0..N-1; classes: ``[E, N]``, labels in the data set
+    unlabelled: ``[E, N·M]``, more images of the same classes; M may be zero
     """
 
     support: Tensor
@@ -23,6 +24,12 @@ class EpisodeIndices:
     support_labels: Tensor
     query_labels: Tensor
     classes: Tensor
+    unlabelled: Tensor
+
+    @property
+    def points(self) -> Tensor:
+        """All images of an episode: support, query, unlabelled, ``[E, N·(K + q + M)]``."""
+        return torch.cat([self.support, self.query, self.unlabelled], 1)
 
 
 class EpisodeSampler:
@@ -31,22 +38,57 @@ class EpisodeSampler:
     How many queries each class gets is a matter of ``sampling``. Classes may have different sizes. Within a class,
     support and queries are drawn together, without replacement, by Floyd's algorithm: as many vectorised steps as
     images, whatever the size of the class.
+    unlabelled: M more images of each class, for methods that learn from them too; support and query are the same ones
+        whatever their number
+    labelled: bool ``[n]``, the images that support and query may be; the unlabelled ones are then some of the others.
+        None: any of a class may be either
     """
 
-    def __init__(self, labels: Tensor, *, ways: int, shots: int, queries: int, sampling: Sampling = BALANCED) -> None:
-        for name, value in (("ways", ways), ("shots", shots), ("queries", queries)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number, 1 or more, not {value!r}")
+    def __init__(
+        self,
+        labels: Tensor,
+        *,
+        ways: int,
+        shots: int,
+        queries: int,
+        sampling: Sampling = BALANCED,
+        unlabelled: int = 0,
+        labelled: Tensor | None = None,
+    ) -> None:
+        numbers = {"ways": (ways, 1), "shots": (shots, 1), "queries": (queries, 1), "unlabelled": (unlabelled, 0)}
+        for name, (value, least) in numbers.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be a whole number, {least} or more, not {value!r}")
         if not isinstance(labels, Tensor) or labels.ndim != 1 or labels.is_floating_point() or len(labels) == 0:
             raise ValueError("labels must be a tensor of integers [n], one per image")
+        if unlabelled and sampling != BALANCED:
+            raise ValueError(f"an unlabelled set goes with balanced queries only, not with {sampling}")
         self.ways, self.shots, self.queries, self.sampling = ways, shots, queries, sampling
+        self.unlabelled = unlabelled
         labels = labels.cpu().long()
-        self._counts = torch.bincount(labels)
+        all_counts = torch.bincount(labels)
+        known = torch.ones(len(labels), dtype=torch.bool) if labelled is None else labelled.cpu()
+        self._counts = torch.bincount(labels[known], minlength=len(all_counts))
         if len(self._counts) < ways:
             raise ValueError(f"{ways}-way episodes need at least {ways} classes; there are {len(self._counts)}")
-        sampling.check(self._counts, ways=ways, shots=shots, queries=queries)
-        self._order = labels.argsort(stable=True)
-        self._first = self._counts.cumsum(0) - self._counts
+        sampling.check(
+            self._counts,
+            ways=ways,
+            shots=shots,
+            queries=queries,
+            images="images" if labelled is None else "labelled images",
+        )
+        # Where images are partitioned, the labelled ones of a class stand before the others.
+        self._order = (2 * labels + (~known)).argsort(stable=True)
+        self._first = all_counts.cumsum(0) - all_counts
+        self._partitioned = labelled is not None
+        self._others = all_counts - (self._counts if self._partitioned else shots + queries)
+        if unlabelled and int(self._others.min()) < unlabelled:
+            poorest = int(self._others.argmin())
+            raise ValueError(
+                f"class {poorest} has only {int(self._others[poorest])} images beside support and query, but "
+                f"{unlabelled} unlabelled ones are wanted; ask for fewer"
+            )
 
     @property
     def class_count(self) -> int:
@@ -71,7 +113,21 @@ class EpisodeSampler:
             support_labels=labels.repeat_interleave(shots, -1),
             query_labels=labels[..., None].expand_as(is_query)[is_query].reshape(episodes, total),
             classes=classes,
+            unlabelled=self._draw_unlabelled(classes, within, generator),
         )
+
+    def _draw_unlabelled(self, classes: Tensor, taken: Tensor, generator: torch.Generator) -> Tensor:
+        """Indices ``[E, N·M]`` for classes ``[E, N]`` whose ``taken [E, N, K + q]`` images are support and query."""
+        if not self.unlabelled:
+            return torch.empty(len(classes), 0, dtype=torch.int64)
+        left = self._others[classes]
+        within = _draw_without_replacement(left, torch.full_like(left, self.unlabelled), generator)
+        if self._partitioned:
+            within += self._counts[classes][..., None]
+        else:  # numbers count the images that are not taken: step over those that are, from the smallest on
+            for position in taken.sort(-1).values.unbind(-1):
+                within += within >= position[..., None]
+        return self._order[self._first[classes][..., None] + within].reshape(len(classes), -1)
 
 
 def _draw_without_replacement(sizes: Tensor, counts: Tensor, generator: torch.Generator) -> Tensor:

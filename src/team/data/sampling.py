@@ -49,7 +49,7 @@ class Sampling:
         """As :func:`team.evaluate` takes them."""
         return {"sampling": self.name, "concentration": self.concentration, "present": self.present}
 
-    def check(self, counts: Tensor, *, ways: int, shots: int, queries: int) -> None:
+    def check(self, counts: Tensor, *, ways: int, shots: int, queries: int, images: str = "images") -> None:
         """Raise unless every choice of classes, which have ``counts [C]`` images, has enough of them for an episode."""
         present = ways if self.present is None else self.present
         if present > ways:
@@ -59,14 +59,14 @@ class Sampling:
         if int(counts[poorest]) < least:
             also = f" and {queries} queries per class" if least > shots else ""
             raise ValueError(
-                f"class {poorest} has {int(counts[poorest])} images, but {shots} shots{also} need {least}; "
+                f"class {poorest} has {int(counts[poorest])} {images}, but {shots} shots{also} need {least}; "
                 "ask for fewer or leave the class out"
             )
         left = int((counts - shots).sort().values[:present].sum())
         if left < ways * queries:
             raise ValueError(
                 f"an episode has {ways * queries} queries, but its {present} classes with queries may have only {left} "
-                f"images left after {shots} shots each; ask for fewer queries, or for more classes with queries"
+                f"{images} left after {shots} shots each; ask for fewer queries, or for more classes with queries"
             )
 
     def query_counts(self, room: Tensor, total: int, generator: torch.Generator) -> Tensor:

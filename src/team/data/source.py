@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import shutil
 import tarfile
 import tempfile
 import zlib
@@ -15,6 +14,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
+
+from team.files import writing
 
 
 class DataError(ValueError):
@@ -139,7 +140,8 @@ def unpacked(archive: Path, dataset: DataSet, workspace: Path) -> Iterator[Path]
 
     Only plain files below the official folder are written; links, devices and paths that leave it never are.
     """
-    workspace.mkdir(parents=True, exist_ok=True)
+    with writing(workspace):
+        workspace.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".unpack-", dir=workspace) as temporary:
         try:
             with tarfile.open(archive, "r|*") as tar:
@@ -153,11 +155,12 @@ def unpacked(archive: Path, dataset: DataSet, workspace: Path) -> Iterator[Path]
                     if not member.isreg() or dataset.folder not in path.parts[:-1]:
                         continue
                     target = Path(temporary, *path.parts)
-                    target.parent.mkdir(parents=True, exist_ok=True)
                     content = tar.extractfile(member)
                     assert content is not None  # a regular file always has content
-                    with open(target, "wb") as file:
-                        shutil.copyfileobj(content, file, 1 << 20)
+                    unpacked_bytes = content.read()  # outside of what follows: a damaged archive is no full disk
+                    with writing(workspace):
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        target.write_bytes(unpacked_bytes)
         except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(
                 f"{archive} is cut short or damaged ({error}): download it again. {dataset.by_hand}"

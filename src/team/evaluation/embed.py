@@ -56,6 +56,7 @@ def evaluate_images(
     sampling: str = "balanced",
     concentration: float = 2.0,
     present: int | None = None,
+    unlabelled: int = 0,
 ) -> Evaluation:
     """Accuracy of a network and a method on episodes drawn from images; arguments are those of :func:`evaluate`.
 
@@ -74,23 +75,27 @@ def evaluate_images(
             sampling=sampling,
             concentration=concentration,
             present=present,
+            unlabelled=unlabelled,
         )
     if statistics != "episode":
         raise ValueError(f"statistics must be 'running' or 'episode', not {statistics!r}")
     device = _device(network)
     network.eval()
     drawing = Sampling(sampling, concentration, present)
-    sampler = EpisodeSampler(images.labels, ways=ways, shots=shots, queries=queries, sampling=drawing)
-    points = ways * (shots + queries)
+    sampler = EpisodeSampler(
+        images.labels, ways=ways, shots=shots, queries=queries, sampling=drawing, unlabelled=unlabelled
+    )
+    support, asked = ways * shots, ways * (shots + queries)
+    points = asked + ways * unlabelled
     batch = max(1, 2048 // points)
     pixels = images.images.to(device)
 
-    def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor]:
-        index = torch.cat([drawn.support, drawn.query], 1)
+    def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
+        index = drawn.points
         with episode_statistics(network, points):
             features = _forward(network, pixels[index.reshape(-1).to(device)], size)
         features = features.reshape(*index.shape, -1)
-        return features[:, : ways * shots], features[:, ways * shots :]
+        return features[:, :support], features[:, support:asked], features[:, asked:]
 
     return run_episodes(method, embed_episodes, sampler, episodes=episodes, batch=batch, seed=seed, device=device)
 

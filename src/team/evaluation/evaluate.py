@@ -68,6 +68,7 @@ def evaluate(
     sampling: str = "balanced",
     concentration: float = 2.0,
     present: int | None = None,
+    unlabelled: int = 0,
 ) -> Evaluation:
     """Accuracy of ``method`` on episodes drawn from ``features``, ``{class: [n, d]}``.
 
@@ -75,6 +76,7 @@ def evaluate(
     seed: decides the episodes, so that two methods given the same one see the same episodes
     sampling: "balanced", "dirichlet" (of this concentration) or "uniform"; see :mod:`team.data.sampling`
     present: how many of an episode's classes have queries at all; None for all of them
+    unlabelled: how many more samples of each class a method that is semi_supervised gets to see, without label
     Episodes are solved in batches on the device the features are on.
     """
     drawing = Sampling(sampling, concentration, present)
@@ -86,11 +88,16 @@ def evaluate(
         raise ValueError(f"all classes must have features of one width, not {sorted(dims)}")
     table = torch.cat(list(features.values()))
     labels = torch.arange(len(features)).repeat_interleave(torch.tensor([len(v) for v in features.values()]))
-    sampler = EpisodeSampler(labels, ways=ways, shots=shots, queries=queries, sampling=drawing)
-    batch = max(1, min(256, _BATCH_BYTES // (8 * ways * (shots + queries) * table.shape[1])))
+    sampler = EpisodeSampler(labels, ways=ways, shots=shots, queries=queries, sampling=drawing, unlabelled=unlabelled)
+    batch = max(1, min(256, _BATCH_BYTES // (8 * ways * (shots + queries + unlabelled) * table.shape[1])))
+
+    def look_up(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
+        support, query, more = drawn.support, drawn.query, drawn.unlabelled
+        return table[support.to(table.device)], table[query.to(table.device)], table[more.to(table.device)]
+
     return run_episodes(
         method,
-        lambda drawn: (table[drawn.support.to(table.device)], table[drawn.query.to(table.device)]),
+        look_up,
         sampler,
         episodes=episodes,
         batch=batch,
@@ -102,7 +109,7 @@ def evaluate(
 @torch.no_grad()
 def run_episodes(
     method: Method,
-    embed: Callable[[EpisodeIndices], tuple[Tensor, Tensor]],
+    embed: Callable[[EpisodeIndices], tuple[Tensor, Tensor, Tensor]],
     sampler: EpisodeSampler,
     *,
     episodes: int,
@@ -110,17 +117,20 @@ def run_episodes(
     seed: int,
     device: torch.device,
 ) -> Evaluation:
-    """Evaluate with features from ``embed``, which turns drawn episodes into support and query ``[B, n, d]``.
+    """Evaluate with features from ``embed``, from drawn episodes to support, query and unlabelled ``[B, n, d]``.
 
     Nothing is read back from the device before the last episode has been sent to it.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be 1 or more, not {episodes}")
+    if sampler.unlabelled:
+        method.check_semi_supervised()
     method = method.to(device)
     results, calibration = [], Calibration(device)
     for number, drawn in enumerate(draw_batches(sampler, episodes, batch, seed)):
-        support, query = embed(drawn)
-        episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways)
+        support, query, more = embed(drawn)
+        unlabelled = more if sampler.unlabelled else None
+        episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways, unlabelled)
         if number == 0:
             method.check(episode)
         log_confidence, predicted = method.log_probabilities(episode).max(-1)
@@ -157,4 +167,5 @@ def draw_batches(sampler: EpisodeSampler, episodes: int, batch: int, seed: int) 
                 drawn.support_labels[part],
                 drawn.query_labels[part],
                 drawn.classes[part],
+                drawn.unlabelled[part],
             )

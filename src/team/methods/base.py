@@ -15,12 +15,17 @@ from team.episode import Episode, check_episode
 class Method(nn.Module, ABC):
     """Base of all methods. ``method(support, labels, query)`` gives log-probabilities ``[..., Q, N]``.
 
+    Methods that can also learn from samples nobody asks about take them as a fourth argument, ``unlabelled``.
+
     Features are used as given and divided by nothing: the temperature, by which every score is divided, is 1 unless
     told otherwise. With ``learn_temperature`` it becomes a parameter that training adjusts and checkpoints keep.
     """
 
     transductive: ClassVar[bool]
     """Whether the answer for one query depends on the others."""
+
+    semi_supervised: ClassVar[bool] = False
+    """Whether the answers can also depend on an unlabelled set."""
 
     mixing: bool = False
     """Whether training with this method blends the images of an episode (Sec. 3.2)."""
@@ -35,12 +40,22 @@ class Method(nn.Module, ABC):
     def temperature(self) -> Tensor:
         return self.log_temperature.exp()
 
-    def forward(self, support: Tensor, labels: Tensor, query: Tensor) -> Tensor:
-        """One episode (``[S, d]``, ``[S]``, ``[Q, d]``) or a batch (``[B, ...]``) -> ``[..., Q, N]``."""
-        episode = check_episode(support, labels, query)
+    def forward(self, support: Tensor, labels: Tensor, query: Tensor, unlabelled: Tensor | None = None) -> Tensor:
+        """One episode (``[S, d]``, ``[S]``, ``[Q, d]``, ``[U, d]``) or a batch (``[B, ...]``) -> ``[..., Q, N]``."""
+        episode = check_episode(support, labels, query, unlabelled)
+        if unlabelled is not None:
+            self.check_semi_supervised()
         self.check(episode)
         result = self.log_probabilities(episode)
         return result[0] if support.ndim == 2 else result
+
+    def check_semi_supervised(self) -> None:
+        """Raise unless this method has a use for an unlabelled set."""
+        if not self.semi_supervised:
+            raise ValueError(
+                f"{type(self).__name__}, as it is set up, has no use for an unlabelled set; leave it out, or use "
+                "soft-kmeans, soft-kmeans-cluster, masked-soft-kmeans or team (with its metric)"
+            )
 
     def check(self, episode: Episode) -> None:
         """Raise if this method's settings do not fit the episode. Called once at the door."""

@@ -1,6 +1,7 @@
 """Soft k-means: Ren et al., "Meta-learning for semi-supervised few-shot classification", ICLR 2018, Sec. 3.1.
 
-The queries serve as the unlabelled set. Symbols are the paper's.
+Prototypes are refined by the episode's unlabelled set; where it has none, the queries serve as one. Symbols are the
+paper's.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class SoftKMeans(Method):
     """
 
     transductive = True
+    semi_supervised = True
 
     def __init__(self, *, rounds: int = 1, temperature: float = 1.0, learn_temperature: bool = False) -> None:
         super().__init__(temperature=temperature, learn_temperature=learn_temperature)
@@ -34,19 +36,20 @@ class SoftKMeans(Method):
     def log_probabilities(self, episode: Episode) -> Tensor:
         prototypes = episode.prototypes()
         query = episode.query.to(prototypes)
-        samples = torch.cat([episode.support.to(prototypes), query], -2)
+        unlabelled = query if episode.unlabelled is None else episode.unlabelled.to(prototypes)
+        samples = torch.cat([episode.support.to(prototypes), unlabelled], -2)
         labelled = episode.membership(prototypes.dtype)
         for _ in range(self.rounds):
-            assigned = self.assign(query, prototypes)
+            assigned = self.assign(unlabelled, prototypes)
             prototypes = class_means(samples, torch.cat([labelled, assigned], -2))
         return self._scores(query, prototypes).log_softmax(-1)
 
-    def assign(self, query: Tensor, prototypes: Tensor) -> Tensor:
-        """z̃_{j,c}, the part that query j has in class c, ``[B, Q, N]``: a softmax over -|h(x̃_j) - p_c|²."""
-        return self._scores(query, prototypes).softmax(-1)
+    def assign(self, unlabelled: Tensor, prototypes: Tensor) -> Tensor:
+        """z̃_{j,c}, the part that sample j has in class c, ``[B, U, N]``: a softmax over -|h(x̃_j) - p_c|²."""
+        return self._scores(unlabelled, prototypes).softmax(-1)
 
-    def _scores(self, query: Tensor, prototypes: Tensor) -> Tensor:
-        return -squared_euclidean(query, prototypes) / self.temperature
+    def _scores(self, samples: Tensor, prototypes: Tensor) -> Tensor:
+        return -squared_euclidean(samples, prototypes) / self.temperature
 
 
 class SoftKMeansCluster(SoftKMeans):
@@ -71,17 +74,17 @@ class SoftKMeansCluster(SoftKMeans):
         check_positive(radius=radius)
         self.log_radius = nn.Parameter(torch.tensor(float(radius)).log(), requires_grad=learn_radius)
 
-    def assign(self, query: Tensor, prototypes: Tensor) -> Tensor:
+    def assign(self, unlabelled: Tensor, prototypes: Tensor) -> Tensor:
         normaliser = math.log(2 * math.pi) / 2  # A(1)
-        classes = self._scores(query, prototypes) - normaliser
-        squares = query.square().sum(-1, keepdim=True) / self.temperature
+        classes = self._scores(unlabelled, prototypes) - normaliser
+        squares = unlabelled.square().sum(-1, keepdim=True) / self.temperature
         remainder = -squares * (-2 * self.log_radius).exp() - (normaliser + self.log_radius)
         assigned: Tensor = torch.cat([classes, remainder], -1).softmax(-1)[..., :-1]
         return assigned
 
 
 class MaskedSoftKMeans(SoftKMeans):
-    """Sec. 3.1.3: soft k-means in which each class lets through only queries within a learned distance.
+    """Sec. 3.1.3: soft k-means in which each class lets through only samples within a learned distance.
 
     The normalised distances d̃_{j,c} = d_{j,c} / mean_j d_{j,c} give five statistics per class, from which a small
     network predicts the threshold β_c and the slope γ_c of the mask m_{j,c} = σ(-γ_c (d̃_{j,c} - β_c)). As in the
@@ -97,12 +100,12 @@ class MaskedSoftKMeans(SoftKMeans):
         generator = torch.Generator().manual_seed(seed)
         self.hidden, self.output = small_linear(5, 20, generator), small_linear(20, 2, generator)
 
-    def assign(self, query: Tensor, prototypes: Tensor) -> Tensor:
-        squares = squared_euclidean(query, prototypes)
+    def assign(self, unlabelled: Tensor, prototypes: Tensor) -> Tensor:
+        squares = squared_euclidean(unlabelled, prototypes)
         normalised = squares / squares.mean(-2, keepdim=True).clamp_min(1e-18)
         threshold, slope = self._threshold_and_slope(distance_statistics(normalised.detach()))
         mask = (-slope * (normalised - threshold)).sigmoid()
-        return super().assign(query, prototypes) * mask
+        return super().assign(unlabelled, prototypes) * mask
 
     def _threshold_and_slope(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
         """β and γ, ``[B, 1, N]`` each, in the precision of ``statistics [B, N, 5]``."""
@@ -114,7 +117,7 @@ class MaskedSoftKMeans(SoftKMeans):
 
 
 def distance_statistics(distances: Tensor) -> Tensor:
-    """Minimum, maximum, variance, skewness and excess kurtosis over queries, ``[B, Q, N]`` -> ``[B, N, 5]``."""
+    """Minimum, maximum, variance, skewness and excess kurtosis over samples, ``[B, U, N]`` -> ``[B, N, 5]``."""
     centred = distances - distances.mean(-2, keepdim=True)
     variance = centred.square().mean(-2)
     spread = torch.where(variance > 0, variance, 1.0).sqrt()[..., None, :]  # equal distances: no skew, kurtosis -3

@@ -17,11 +17,14 @@ from team.similarity import log_similarity
 class TEAM(Method):
     """The paper's method; each of its three parts can be switched off, which gives the rows of the ablation.
 
+    An unlabelled set makes it TEAM-semi: its samples join the queries in the covariance and as nearest neighbours of
+    the support; the second direction of similarity stays one over the queries.
+
     mixing: task internal mixing while training (Sec. 3.2)
     metric: the adaptive metric (Sec. 3.3); off, the Euclidean distance
     bidirectional: the product of both directions of similarity (Sec. 3.4); off, Eq. 12 alone
     squared: use d² in place of d; with all three parts off this is the baseline, ProtoNet
-    k, gamma, lam, alpha, prior, seen: see :func:`team.adaptive_metric`; k is lowered to the number of queries
+    k, gamma, lam, alpha, prior, seen: see :func:`team.adaptive_metric`; k is lowered to how many samples lack a label
     """
 
     def __init__(
@@ -48,6 +51,10 @@ class TEAM(Method):
     def transductive(self) -> bool:  # type: ignore[override]
         return self.metric or self.bidirectional
 
+    @property
+    def semi_supervised(self) -> bool:  # type: ignore[override]
+        return self.metric
+
     def check(self, episode: Episode) -> None:
         if self.metric:
             check_settings(self.settings, episode)
@@ -60,6 +67,6 @@ class TEAM(Method):
     def _distances(self, episode: Episode) -> Tensor:
         if not self.metric:
             return safe_root(squared_euclidean(episode.query, episode.prototypes()))
-        settings = replace(self.settings, k=min(self.settings.k, episode.query.shape[-2]))
+        settings = replace(self.settings, k=min(self.settings.k, episode.without_label().shape[-2]))
         distances, _ = episode_distances(episode, settings)
         return distances

@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from team.training.settings import EpisodicSettings, PretrainSettings
 
-Variant = Literal["baseline", "tim", "eam", "team"]
-"""The rows of the paper's ablation: ProtoNet, + mixing, + adaptive metric, + bi-directional similarity."""
+Variant = Literal["baseline", "tim", "eam", "team", "soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans"]
+"""The rows of the paper's ablation (ProtoNet, + mixing, + adaptive metric, + bi-directional similarity), and the peers
+of TEAM-semi, which are methods of their own."""
 
 VARIANTS: dict[Variant, dict[str, Any]] = {
     "baseline": {"mixing": False, "metric": False, "bidirectional": False, "squared": True},
@@ -16,16 +17,20 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
     "eam": {"mixing": True, "metric": True, "bidirectional": False},
     "team": {"mixing": True, "metric": True, "bidirectional": True},
 }
-"""Options of the method "team" that make each row."""
+"""Options of the method "team" that make each row of the ablation."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One data set and one network, for all methods and shots.
 
-    method: options for the method "team" shared by all variants, e.g. k and the temperature's start
+    variants: the rows it can train
+    method: options for the method "team" shared by all variants of it, e.g. k and the temperature's start
     pretrain: None trains from scratch; episodic: shots are set per cell
     by_variant, by_shots: settings of EpisodicSettings that differ for a variant or a number of shots
+    choice_episodes: on how many validation episodes the temperature is chosen
+    labelled: the share of every training class whose labels may be used; None: all of it
+    partitions: how many times that share is drawn anew; a result is the mean over as many models
     """
 
     name: str
@@ -43,14 +48,38 @@ class Recipe:
     method: dict[str, Any] = field(default_factory=dict)
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)
+    variants: tuple[Variant, ...] = tuple(VARIANTS)
+    choice_episodes: int = 2000
+    labelled: float | None = None
+    partitions: int = 1
 
     def cell(self, variant: Variant, shots: int) -> str:
         """The name under which weights and results of a cell are kept, e.g. ``cifar100-conv4-5shot-team``."""
         return f"{self.name}-{shots}shot-{variant}"
 
+    def method_name(self, variant: Variant) -> str:
+        return "team" if variant in VARIANTS else variant
+
     def method_options(self, variant: Variant) -> dict[str, Any]:
-        return {"learn_temperature": True} | self.method | VARIANTS[variant]
+        options = self.method | VARIANTS[variant] if variant in VARIANTS else {}
+        return {"learn_temperature": True} | options
 
     def settings(self, variant: Variant, shots: int) -> EpisodicSettings:
         changes = self.by_variant.get(variant, {}) | self.by_shots.get(shots, {})
         return replace(self.episodic, shots=shots, **changes)
+
+    def partition(self, number: int) -> Recipe:
+        """The recipe of one partition, whose number is the seed of all that is random in it."""
+        if not 0 <= number < self.partitions:
+            raise ValueError(f"{self.name} has the partitions 0 to {self.partitions - 1}, not {number}")
+        pretrain = None if self.pretrain is None else replace(self.pretrain, seed=number)
+        return replace(self, pretrain=pretrain, episodic=replace(self.episodic, seed=number))
+
+    def quick(self) -> Recipe:
+        """The same recipe with next to no training, to see that everything runs."""
+        episodic = replace(self.episodic, episodes=4, per_step=2, validate_every=4, validation_episodes=10)
+        pretrain = self.pretrain
+        if pretrain is not None:
+            pretrain = replace(pretrain, epochs=1, validations=1, validation_episodes=10)
+        partitions = min(self.partitions, 2)
+        return replace(self, episodic=episodic, pretrain=pretrain, choice_episodes=10, partitions=partitions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from team.files import write_text
 from team.recipes.reproduce import Row, as_markdown, table_rows
@@ -33,6 +34,8 @@ def write_report(folder: Path, path: Path) -> None:
     for name, table in TABLES.items():
         rows = table_rows(name, results)
         parts += [f"## {table.title}\n", f"`team reproduce {name}`\n", as_markdown(rows)]
+        if table.note:
+            parts.append(table.note + "\n")
         if name.startswith("table"):
             parts.append(_verdict(rows))
         if name == "shots" and (folder / "figures" / "shots.png").exists():
@@ -97,6 +100,8 @@ def _verdict(rows: Sequence[Row]) -> str:
             team, baseline = pair["team"], pair["baseline"]
             if team.ours is None or baseline.ours is None or team.ci95 is None or baseline.ci95 is None:
                 continue
+            if team.paper is None or baseline.paper is None:
+                continue
             gain, doubt = team.ours - baseline.ours, team.ci95 + baseline.ci95
             beyond = "beyond" if gain > doubt else "within"
             lines.append(
@@ -117,8 +122,14 @@ def _provenance(results: dict[str, Result]) -> str:
         validation = facts["validation_accuracy"]
         lines.append(
             f"| {name} | {facts['split']} | {facts['input']} | {facts['batch_normalisation']} | "
-            f"{validation:.2f} | {facts['temperature']:.3g} | "
+            f"{validation:.2f} | {facts['temperature']:.3g}{_edge(facts)} | "
             f"{seconds['pretraining'] or 0:.0f} + {seconds['training'] or 0:.0f} s | "
             f"{facts['hardware']['training']} | {facts['commit']['training']} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _edge(facts: dict[str, Any]) -> str:
+    """A word where the chosen temperature was the smallest or the largest that was tried."""
+    choices = [entry.get("temperature_choice") or {} for entry in facts.get("partitions", [facts])]
+    return " (end of the grid)" if any(choice.get("at_the_edge") for choice in choices) else ""

@@ -9,36 +9,41 @@ from typing import Any
 
 from team.model import load_model
 from team.recipes import RECIPES
-from team.recipes.recipe import Recipe
+from team.recipes.partitions import fill_partition
 from team.recipes.run import Runner
-from team.recipes.tables import PAPER, TABLES, Cell
+from team.recipes.tables import PAPER, TABLES, TEST_EPISODES, Cell
 from team.results import Result, read_results
 from team.weights import list_weights, weights_path
 
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of a table: the paper's figure and ours, in per cent; ours is None where it was not run."""
+    """One cell of a table: the paper's figure and ours, in per cent; ours is None where it was not run.
+
+    paper: None where the paper has no such row; note: what there is to say about ours
+    """
 
     cell: str
     dataset: str
     backbone: str
     method: str
     shots: int
-    paper: float
+    paper: float | None
     ours: float | None = None
     ci95: float | None = None
     note: str = ""
 
     @property
     def difference(self) -> float | None:
-        return None if self.ours is None else self.ours - self.paper
+        return None if self.ours is None or self.paper is None else self.ours - self.paper
 
     def shown(self) -> tuple[str, ...]:
         """Data set, network, method, shots, the paper's figure, ours and the difference, as a table shows them."""
-        ours = self.note if self.ours is None else f"{self.ours:.2f} ± {self.ci95:.2f}"
+        ours = "" if self.ours is None else f"{self.ours:.2f} ± {self.ci95:.2f}"
+        paper = "" if self.paper is None else f"{self.paper:.2f}"
         difference = "" if self.difference is None else f"{self.difference:+.2f}"
-        return self.dataset, self.backbone, self.method, str(self.shots), f"{self.paper:.2f}", ours, difference
+        ours = " ".join(filter(None, (ours, self.note)))
+        return self.dataset, self.backbone, self.method, str(self.shots), paper, ours, difference
 
 
 def reproduce(
@@ -55,26 +60,33 @@ def reproduce(
     """Fill the cells of a table whose names contain ``only``, and return the whole table.
 
     A cell that has a result file is not run again. Otherwise it is evaluated with the weights that came with the
-    package, or, without such weights or with ``retrain``, trained first. ``quick`` trains a few episodes only, to
-    see that everything runs.
+    package, or, without such weights or with ``retrain``, trained first. Where a cell is a mean over partitions, each
+    of them is trained. ``quick`` trains a few episodes only, to see that everything runs.
     """
     check_table(table)
     known = read_results(results)
     runners: dict[str, Runner] = {}
+    episodes = 20 if quick else TEST_EPISODES
     for name, variant, shots in TABLES[table].cells:
-        recipe = RECIPES[name]
+        recipe = RECIPES[name].quick() if quick else RECIPES[name]
         cell = recipe.cell(variant, shots)
-        if only not in cell or (cell in known and not retrain):
+        if only not in cell or (cell in known and not known[cell].partial and not retrain):
             continue
         if name not in runners:
-            runners[name] = Runner(_quick(recipe) if quick else recipe, runs, device, root, compile=device != "cpu")
+            runners[name] = Runner(recipe, runs, device, root, compile=device != "cpu")
         runner = runners[name]
+        if recipe.partitions > 1:
+            for number in range(recipe.partitions):
+                fill_partition(
+                    runner, variant, shots, number, results, episodes=episodes // recipe.partitions, anew=retrain
+                )
+            continue
         if cell in list_weights() and not retrain and not quick:
             model = load_model(weights_path(cell))
         else:
             runner.train_cell(variant, shots)
             model = load_model(runner.model_path(variant, shots))
-        runner.evaluate_cell(model, variant, shots, results, episodes=20 if quick else 1000)
+        runner.evaluate_cell(model, variant, shots, results, episodes=episodes)
     return table_rows(table, read_results(results))
 
 
@@ -90,12 +102,12 @@ def table_rows(table: str, results: dict[str, Result]) -> list[Row]:
 
 def _row(cell: Cell, results: dict[str, Result]) -> Row:
     name, variant, shots = cell
-    dataset, backbone = name.rsplit("-", 1)
-    title = f"{name}-{shots}shot-{variant}"
-    row = Row(title, dataset, backbone, variant, shots, PAPER[cell])
+    recipe = RECIPES[name]
+    title = recipe.cell(variant, shots)
+    row = Row(title, recipe.dataset, recipe.backbone, variant, shots, PAPER.get(cell))
     if title in results:
         result = results[title]
-        return replace(row, ours=result.mean, ci95=result.ci95)
+        return replace(row, ours=result.mean, ci95=result.ci95, note=f"({result.partial})" if result.partial else "")
     return replace(row, note="not run yet")
 
 
@@ -110,15 +122,3 @@ def as_markdown(rows: Sequence[Row]) -> str:
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [asdict(row) | {"difference": row.difference} for row in rows]
-
-
-def _quick(recipe: Recipe) -> Recipe:
-    """The same recipe with next to no training."""
-    episodic = replace(recipe.episodic, episodes=4, per_step=2, validate_every=4, validation_episodes=10)
-    if recipe.pretrain is None:
-        return replace(recipe, episodic=episodic)
-    return replace(
-        recipe,
-        episodic=episodic,
-        pretrain=replace(recipe.pretrain, epochs=1, validations=1, validation_episodes=10),
-    )

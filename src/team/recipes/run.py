@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,12 +20,14 @@ from team.model import Model, load_model
 from team.provenance import commit, hardware
 from team.recipes.recipe import Recipe, Variant
 from team.results import Result, describe, write_result
+from team.training.checkpoint import CheckpointError
 from team.training.distributed import World
 from team.training.episodic import EpisodicTraining
 from team.training.loop import Outcome, train
 from team.training.pretrain import Pretraining
+from team.training.settings import PretrainSettings
 
-_TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0)  # times the learned one
+_TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # times the learned one
 
 
 @dataclass
@@ -39,7 +42,13 @@ class Runner:
     show: bool = True
     world: World = field(default_factory=World)
     _loaded: dict[str, ImageSet] = field(default_factory=dict, repr=False)
-    _pretrained: Path | None = field(default=None, repr=False)
+    _pretraining: Outcome | None = field(default=None, init=False, repr=False)
+
+    def partition(self, number: int) -> Runner:
+        """What trains and evaluates one partition, with the images that are loaded already."""
+        if self.recipe.partitions == 1:
+            return self
+        return replace(self, recipe=self.recipe.partition(number), folder=self.folder / f"partition-{number}")
 
     def images(self, part: str) -> ImageSet:
         """One part of the data set, on the device; the test part is read by nothing but the final evaluation."""
@@ -48,64 +57,84 @@ class Runner:
             size = recipe.stored_size or recipe.size
             images = load(recipe.dataset, part, root=self.root, split=recipe.split, size=size, encoding=recipe.encoding)
             self._loaded[part] = images.to(self.device)
+        if part == "train" and recipe.labelled is not None:
+            return self._loaded[part].partitioned(recipe.labelled, recipe.episodic.seed)
         return self._loaded[part]
 
     def model_path(self, variant: Variant, shots: int) -> Path:
         return self.folder / self.recipe.cell(variant, shots) / "model.safetensors"
 
-    def pretrained(self) -> Path | None:
-        """The pre-trained model, trained now if it is not there; None if the recipe starts from scratch."""
-        if self.recipe.pretrain is None or self._pretrained is not None:
-            return self._pretrained
-        folder = self.folder / f"{self.recipe.name}-pretrained"
-        teacher = None
-        if self.recipe.teacher is not None:
-            path = replace(self, recipe=self.recipe.teacher, _loaded={}, _pretrained=None).pretrained()
-            teacher = None if path is None else load_model(path)
+    @property
+    def pretrained_path(self) -> Path:
+        return self.folder / f"{self.recipe.name}-pretrained" / "best.safetensors"
+
+    def pretrain(self, settings: PretrainSettings, *, time_limit: float | None = None) -> Outcome:
+        """Pre-train, after the teacher if there is one, or go on with it: the model is in ``pretrained_path``."""
+        if self._pretraining is not None:
+            return self._pretraining
+        recipe, teacher = self.recipe, None
+        if recipe.teacher is not None and recipe.teacher.pretrain is not None:
+            school = replace(self, recipe=recipe.teacher, _loaded={})
+            outcome = school.pretrain(recipe.teacher.pretrain, time_limit=time_limit)
+            if not outcome.complete:
+                return outcome
+            teacher = load_model(school.pretrained_path)
         objective = Pretraining(
-            self._fresh({}),
-            self.images("train"),
-            self.images("val"),
-            self.recipe.pretrain,
-            teacher=teacher,
-            compile=self.compile,
+            self._fresh(), self.images("train"), self.images("val"), settings, teacher=teacher, compile=self.compile
         )
-        train(objective, folder, show=self.show, world=self.world)
-        self._pretrained = folder / "best.safetensors"
-        return self._pretrained
+        folder = self.pretrained_path.parent
+        outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
+        self._pretraining = outcome if outcome.complete else None
+        return outcome
 
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
-        """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``."""
-        model = self._fresh(self.recipe.method_options(variant))
-        start = self.pretrained()
-        if start is not None:
-            model.start_from(start)
+        """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``.
+
+        Pre-training, which all cells share, comes first where it is not done yet. If the time limit (seconds) ends
+        either, the outcome is not complete, and the model is left for another time.
+        """
+        model = self._fresh(variant)
+        if self.recipe.pretrain is not None:
+            began = time.monotonic()
+            outcome = self.pretrain(self.recipe.pretrain, time_limit=time_limit)
+            if not outcome.complete:
+                return outcome
+            model.start_from(self.pretrained_path)
+            time_limit = None if time_limit is None else time_limit - (time.monotonic() - began)
         settings = self.recipe.settings(variant, shots)
         objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
         objective.name = self.recipe.cell(variant, shots)
         folder = self.model_path(variant, shots).parent
         outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
-        if self.world.first:
-            self.finish(load_model(folder / "best.safetensors"), variant, shots)
+        if self.world.first and outcome.complete:
+            best = load_model(folder / "best.safetensors")
+            if not _made_from(self.model_path(variant, shots), best):
+                self.finish(best, variant, shots)
         return outcome
 
     def finish(self, model: Model, variant: Variant, shots: int) -> Model:
         """Choose the temperature on the validation classes, where it matters, and save the model of the cell.
 
-        Only the product of both directions depends on it; without that, the order of classes does not.
+        Where neither the product of both directions nor refined prototypes depend on it, the order of classes does not.
         """
         model.info["variant"] = variant
         model.info["recipe"] = self.recipe.name
         if model.method_options.get("bidirectional", True):
             learned = float(model.method.temperature.detach())
-            score = self._scorer(model, self.images("val"), variant, shots, 2000, 2)
+            episodes = self.recipe.choice_episodes
+            score = self._scorer(model, self.images("val"), variant, shots, episodes, 2)
             tried = {}
             for scale in _TEMPERATURES:
                 _set_temperature(model, scale * learned)
                 tried[scale] = score().mean
             chosen = max(tried, key=tried.__getitem__)
             _set_temperature(model, chosen * learned)
-            model.info["temperature"] = {"learned": learned, "chosen": chosen * learned, "validation": tried}
+            model.info["temperature"] = {
+                "learned": learned,
+                "chosen": chosen * learned,
+                "validation": tried,
+                "at_the_edge": chosen in (_TEMPERATURES[0], _TEMPERATURES[-1]),
+            }
         model.save(self.model_path(variant, shots))
         return model
 
@@ -120,14 +149,14 @@ class Runner:
         seed: int = 0,
         sampling: Sampling = BALANCED,
     ) -> Result:
-        """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given."""
+        """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given.
+
+        Weights trained for another number of shots, or on one partition of several, give a result of another name.
+        """
         evaluation = self._scorer(model, self.images("test"), variant, shots, episodes, seed, sampling)()
         recipe, training = self.recipe, model.info.get("training", {})
-        cell = recipe.cell(variant, shots)
-        if sampling != BALANCED:  # another figure, which must not take the place of the table's
-            cell += f"-{sampling}".replace(" ", "-")
         facts: dict[str, Any] = {
-            "cell": cell,
+            "cell": self._result_name(model, variant, shots, sampling),
             "dataset": recipe.dataset,
             "split": recipe.split,
             "backbone": recipe.backbone,
@@ -137,6 +166,8 @@ class Runner:
             "batch_normalisation": recipe.settings(variant, shots).statistics,
             "method_options": model.method_options,
             "temperature": float(model.method.temperature.detach()),
+            "temperature_choice": model.info.get("temperature"),
+            "unlabelled": recipe.settings(variant, shots).validation_unlabelled,
             "chosen_on": "validation classes",
             "validation_accuracy": training.get("validation_accuracy"),
             "seed": recipe.episodic.seed,
@@ -157,6 +188,16 @@ class Runner:
             write_result(results, result, evaluation)
         return result
 
+    def _result_name(self, model: Model, variant: Variant, shots: int, sampling: Sampling) -> str:
+        """The cell's name; a figure found otherwise than the table's must not take its place, and is named for it."""
+        settings = model.info["training"]["settings"]
+        name = self.recipe.cell(variant, settings["shots"])
+        if self.recipe.partitions > 1:
+            name = partition_name(name, settings["seed"])
+        if settings["shots"] != shots:
+            name += f"-at-{shots}shot"
+        return name if sampling == BALANCED else f"{name}-{sampling}".replace(" ", "-")
+
     def _scorer(
         self,
         model: Model,
@@ -176,19 +217,36 @@ class Runner:
             "queries": settings.validation_queries,
             "episodes": episodes,
             "seed": seed,
+            "unlabelled": settings.validation_unlabelled,
         } | sampling.options()
         if settings.statistics == "episode":
             return lambda: evaluate_images(network, method, images, statistics="episode", size=model.size, **task)
         features = by_class(embed(network, images.images, size=model.size), images)
         return lambda: evaluate(method, features, **task)
 
-    def _fresh(self, options: dict[str, Any]) -> Model:
-        """A model with weights drawn from the recipe's seed."""
-        recipe = self.recipe
-        model = Model.create(recipe.backbone, "team", recipe.size, method_options=options, seed=recipe.episodic.seed)
+    def _fresh(self, variant: Variant | None = None) -> Model:
+        """A model with weights drawn from the recipe's seed, with the method of a variant or, None, any at all."""
+        recipe, seed = self.recipe, self.recipe.episodic.seed
+        method, options = (
+            ("team", {}) if variant is None else (recipe.method_name(variant), recipe.method_options(variant))
+        )
+        model = Model.create(recipe.backbone, method, recipe.size, method_options=options, seed=seed)
         model.network.to(self.device)
         model.method.to(self.device)
         return model
+
+
+def partition_name(cell: str, number: int) -> str:
+    """The name of a result that stands for one partition of a cell."""
+    return f"{cell}-partition{number}"
+
+
+def _made_from(path: Path, best: Model) -> bool:
+    """Whether the finished model in this file came from the same training, so that its choices are made already."""
+    try:
+        return bool(load_model(path).info["training"] == best.info["training"])
+    except CheckpointError:  # there is none yet, or it is damaged
+        return False
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from team.files import atomic_path
@@ -28,7 +28,7 @@ def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], info: Mapping[str
     text = json.dumps(info, ensure_ascii=False)
     header = {"format": _FORMAT, "info": text, "sha256": _digest(plain), "info_sha256": _text_digest(text)}
     with atomic_path(path) as temporary:
-        save_file(plain, temporary, metadata=header)
+        temporary.write_bytes(save(plain, metadata=header))  # an error is then the operating system's own
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

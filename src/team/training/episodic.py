@@ -25,7 +25,11 @@ from team.training.settings import EpisodicSettings, to_json
 
 
 class EpisodicTraining(Objective):
-    """The negative log-probability of the queries' labels, averaged over the episodes of a step."""
+    """The negative log-probability of the queries' labels, averaged over the episodes of a step.
+
+    Of images that are partitioned, support and queries are labelled ones, and the unlabelled set of an episode, which
+    ``settings.unlabelled`` asks for, is drawn from the others.
+    """
 
     name, unit = "training", "episodes"
     graph = True
@@ -36,12 +40,23 @@ class EpisodicTraining(Objective):
         device = next(model.network.parameters()).device
         self.model, self.settings, self.validation = model, settings, validation
         self.train = train.to(device)
-        self.sampler = EpisodeSampler(train.labels, ways=settings.ways, shots=settings.shots, queries=settings.queries)
+        self._support, self._queries = settings.ways * settings.shots, settings.ways * settings.queries
+        if settings.unlabelled or settings.validation_unlabelled:
+            model.method.check_semi_supervised()
+        self.sampler = EpisodeSampler(
+            train.labels,
+            ways=settings.ways,
+            shots=settings.shots,
+            queries=settings.queries,
+            unlabelled=settings.unlabelled,
+            labelled=train.labelled,
+        )
         EpisodeSampler(  # says at once, not at the first validation, if there are too few images
             validation.labels,
             ways=settings.validation_ways,
             shots=settings.shots,
             queries=settings.validation_queries,
+            unlabelled=settings.validation_unlabelled,
         )
         self.device = device
         self.module = nn.ModuleDict({"network": model.network, "method": model.method.to(device)})
@@ -54,8 +69,6 @@ class EpisodicTraining(Objective):
                 )
             self.running = _RunningPrototypes(self._class_means())
             self.module["running"] = self.running
-        if model.method.log_temperature.requires_grad:
-            self._calibrate_temperature(Forward(model.network, model.size, settings.augmentation, compile=False))
         self.forward = Forward(model.network, model.size, settings.augmentation, compile)
         self.per_step = settings.per_step
         self.steps = math.ceil(settings.episodes / settings.per_step)
@@ -71,8 +84,12 @@ class EpisodicTraining(Objective):
             parameters, lr=rate, weight_decay=self.settings.weight_decay, capturable=cuda, fused=cuda or None
         )
 
+    def begin(self) -> None:
+        if self.model.method.log_temperature.requires_grad:
+            self._calibrate_temperature()
+
     @torch.no_grad()
-    def _calibrate_temperature(self, forward: Forward) -> None:
+    def _calibrate_temperature(self) -> None:
         """Start at the temperature that suits the network's features, found on training episodes.
 
         Distances of an untrained metric may be a hundred times too large for a softmax; a learned temperature moves
@@ -80,17 +97,16 @@ class EpisodicTraining(Objective):
         training does it, augmented and normalised by themselves, without a trace in the running statistics.
         """
         random = generator(self.settings.seed, "calibration")
+        forward = Forward(self.model.network, self.model.size, self.settings.augmentation, compile=False)
         drawn = self.sampler.sample(16, random)
-        index = torch.cat([drawn.support, drawn.query], 1)
+        index = drawn.points
         self.model.network.eval()
         parts = []
         with episode_statistics(self.model.network, index.shape[1]):
             for row in index:
                 augmentation = self.settings.augmentation.draw(len(row), random).to(self.device)
                 parts.append(forward(self.train.images[row.to(self.device)], augmentation))
-        features, support = torch.stack(parts), drawn.support.shape[1]
-        labels, answers = drawn.support_labels.to(self.device), drawn.query_labels.to(self.device)
-        episode = Episode(features[:, :support], labels, features[:, support:], self.settings.ways)
+        episode, answers = self._episode(torch.stack(parts))
         losses = {}
         for exponent in torch.arange(-4, 10, 0.25).tolist():
             self.model.method.log_temperature.fill_(exponent)
@@ -108,23 +124,21 @@ class EpisodicTraining(Objective):
         settings = self.settings
         random = generator(settings.seed, "episode", step)
         drawn = self.sampler.sample(settings.per_step, random)
-        index = torch.cat([drawn.support, drawn.query], 1)
+        index = drawn.points
         inputs = {"index": index, "augmentation": settings.augmentation.draw(index.numel(), random)}
         if self.model.method.mixing:
-            inputs["partner"], inputs["weight"] = self._draw_mixing(step, index.shape, drawn.support.shape[1], random)
+            inputs["partner"], inputs["weight"] = self._draw_mixing(step, index.shape, random)
         if settings.seen_prototypes:
             others = torch.ones(settings.per_step, self.sampler.class_count, dtype=torch.bool)
             others.scatter_(1, drawn.classes, False)
             inputs["others"] = others.nonzero()[:, 1].reshape(settings.per_step, -1)
         return inputs
 
-    def _draw_mixing(
-        self, step: int, shape: torch.Size, support: int, random: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def _draw_mixing(self, step: int, shape: torch.Size, random: torch.Generator) -> tuple[Tensor, Tensor]:
         """Partner and weight of each sample ``[E, n]``; a sample that is not mixed keeps a weight of one."""
         partner = torch.arange(shape[1]).repeat(shape[0], 1)
         weight = torch.ones(shape)
-        count = support if self.settings.mixed == "support" else shape[1]
+        count = self._support if self.settings.mixed == "support" else self._support + self._queries
         low, high = self.settings.mixing_range
         partner[:, :count], weight[:, :count] = draw_mixing((shape[0], count), low, high, random)
         first = step * self.per_step
@@ -133,7 +147,7 @@ class EpisodicTraining(Objective):
         return partner, weight
 
     def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        settings, index = self.settings, inputs["index"]
+        index = inputs["index"]
         episodes, points = index.shape
 
         def blend(images: Tensor) -> Tensor:
@@ -143,18 +157,27 @@ class EpisodicTraining(Objective):
         pixels = self.train.images[index.flatten()]
         features = self.forward(pixels, inputs["augmentation"], blend if "partner" in inputs else None)
         features = features.reshape(episodes, points, -1)
-        ways, support = settings.ways, settings.ways * settings.shots
-        labels = torch.arange(ways, device=index.device).repeat_interleave(settings.shots).expand(episodes, -1)
-        answers = torch.arange(ways, device=index.device).repeat_interleave(settings.queries).expand(episodes, -1)
-        episode = Episode(features[:, :support], labels, features[:, support:], ways)
+        episode, answers = self._episode(features)
         method = self.model.method
         if self.running is not None:
             if isinstance(method, TEAM):
                 method.settings = replace(method.settings, seen=self.running.prototypes[inputs["others"]])
-            self.running.update(features.detach().flatten(0, 1), self.train.labels[index.flatten()])
+            known = self._support + self._queries
+            labels = self.train.labels[index[:, :known].flatten()]
+            self.running.update(features[:, :known].detach().flatten(0, 1), labels)
         scores = method.log_probabilities(episode)
         loss = F.nll_loss(scores.flatten(0, 1), answers.flatten())
         return loss, (scores.argmax(-1) == answers).double().mean()
+
+    def _episode(self, features: Tensor) -> tuple[Episode, Tensor]:
+        """Episodes of features ``[E, S + Q + U, d]``, and the labels of their queries ``[E, Q]``."""
+        settings, asked = self.settings, self._support + self._queries
+        classes = torch.arange(settings.ways, device=features.device)
+        labels = classes.repeat_interleave(settings.shots).expand(len(features), -1)
+        answers = classes.repeat_interleave(settings.queries).expand(len(features), -1)
+        unlabelled = features[:, asked:] if settings.unlabelled else None
+        support, query = features[:, : self._support], features[:, self._support : asked]
+        return Episode(support, labels, query, settings.ways, unlabelled), answers
 
     def validate(self) -> float:
         settings = self.settings
@@ -170,6 +193,7 @@ class EpisodicTraining(Objective):
             seed=1,
             statistics=settings.statistics,
             size=self.model.size,
+            unlabelled=settings.validation_unlabelled,
         ).mean
 
     def _fix_seen_prototypes(self) -> None:
@@ -180,8 +204,9 @@ class EpisodicTraining(Objective):
             method.settings = replace(method.settings, seen=self.model.seen_prototypes)
 
     def _class_means(self) -> Tensor:
-        features = embed(self.model.network, self.train.images, size=self.model.size)
-        membership = F.one_hot(self.train.labels, len(self.train.classes)).to(features)
+        images = self.train.supervised()
+        features = embed(self.model.network, images.images, size=self.model.size)
+        membership = F.one_hot(images.labels, len(images.classes)).to(features)
         return class_means(features[None], membership[None])[0]
 
     def save(self, path: Path, facts: dict[str, Any]) -> None:

@@ -47,6 +47,10 @@ class Objective(ABC):
     graph: bool
     """Whether a step can be captured in a CUDA graph."""
 
+    def begin(self) -> None:
+        """What is done once, before the first step of a run; a run that goes on has its outcome in the state."""
+        return
+
     @abstractmethod
     def optimiser(self) -> torch.optim.Optimizer: ...
 
@@ -87,6 +91,8 @@ class Outcome:
     """Time spent, over all resumptions."""
     stopped: str = ""
     """Why training ended before its last step, if it did."""
+    complete: bool = False
+    """Whether nothing is left to do; False where the time limit ended the run."""
 
 
 def train(
@@ -106,17 +112,20 @@ def train(
     With several processes (``world``) each works on a share of every step, and the first writes the files.
     """
     world = world or World()
+    last, best = folder / "last.safetensors", folder / "best.safetensors"
+    resumes = resume and last.exists()
+    if not resumes:
+        objective.begin()
     device = next(objective.module.parameters()).device
     optimiser = objective.optimiser()
     average = WeightAverage(objective.module, objective.average)
     loss = shared_loss(objective.module, objective.loss, world)
     step = Step(loss, optimiser, average, device, objective.graph and world.size == 1)
     outcome = Outcome()
-    last, best = folder / "last.safetensors", folder / "best.safetensors"
     if world.first:
         for left_behind in folder.glob(".*.tmp"):  # by a run that was killed while it wrote
             left_behind.unlink(missing_ok=True)
-    if resume and last.exists():
+    if resumes:
         _restore(last, objective, optimiser, average, step.sums, outcome)
     metrics = Metrics(folder / "metrics.jsonl", outcome.step) if world.first else None
     started, already, saved = time.monotonic(), outcome.seconds, time.monotonic()
@@ -184,6 +193,7 @@ def train(
     finally:
         if metrics is not None:
             metrics.close()
+    outcome.complete = outcome.step >= objective.steps or bool(outcome.stopped)
     return outcome
 
 

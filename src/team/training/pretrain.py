@@ -27,6 +27,7 @@ from team.training.teacher import Teacher
 class Pretraining(Objective):
     """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards.
 
+    Of images that are partitioned, only the labelled ones are used.
     teacher: a model trained on the same classes, whose soft labels count as ``settings.teaching`` says
     """
 
@@ -47,6 +48,7 @@ class Pretraining(Objective):
         if (settings.teaching > 0) != (teacher is not None):
             raise ValueError("a teacher and the share it has in the loss, settings.teaching, go together")
         device = next(model.network.parameters()).device
+        train, validation = train.supervised(), validation.supervised()
         self.model, self.settings, self.validation = model, settings, validation
         self.train = train.to(device)
         # Says at once, not at the first validation, if there are too few images.

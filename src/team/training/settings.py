@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from team.checks import check_not_negative
 from team.data.augment import Augmentation
 from team.mixing import MixingSchedule
 
@@ -49,6 +50,8 @@ class EpisodicSettings:
     ways: int = 5
     shots: int = 1
     queries: int = 15
+    unlabelled: int = 0
+    """More images of each class that a semi-supervised method gets to see without their label, in every episode."""
     episodes: int = 40_000
     per_step: int = 1
     """Episodes per optimiser step; batch normalisation sees all of them together."""
@@ -69,6 +72,7 @@ class EpisodicSettings:
     validation_episodes: int = 500
     validation_ways: int = 5
     validation_queries: int = 15
+    validation_unlabelled: int = 0
     statistics: Literal["running", "episode"] = "running"
     """What batch normalisation uses in validation and at test."""
     seed: int = 0
@@ -78,6 +82,7 @@ class EpisodicSettings:
         _check(self, positive=("patience", "validate_every", "validation_episodes"))
         _check(self, positive=("validation_ways", "validation_queries"))
         _check(self, fractions=("weight_decay", "average"))
+        check_not_negative(unlabelled=self.unlabelled, validation_unlabelled=self.validation_unlabelled)
         low, high = self.mixing_range
         if not 0.5 <= low < high <= 1:
             raise ValueError(f"mixing_range must satisfy 0.5 <= low < high <= 1, not {self.mixing_range}")
@@ -99,10 +104,15 @@ def _check(settings: Any, *, positive: tuple[str, ...] = (), fractions: tuple[st
 
 
 Settings = TypeVar("Settings")
+_LATER = ("unlabelled", "validation_unlabelled")
 
 
 def to_json(settings: Any) -> dict[str, Any]:
-    return asdict(settings)
+    """Settings as JSON values; what did not exist in the first version is left out where it is zero.
+
+    So a run that was begun before still counts as the same run, and goes on.
+    """
+    return {name: value for name, value in asdict(settings).items() if value or name not in _LATER}
 
 
 def from_json(kind: type[Settings], values: dict[str, Any]) -> Settings:
