@@ -20,7 +20,7 @@ from team.episode import Episode
 from team.methods.base import Method
 from team.methods.bd_cspn import BDCSPN
 from team.methods.label_propagation import LabelPropagation
-from team.methods.laplacianshot import LaplacianShot
+from team.methods.laplacianshot import LaplacianShot, rectified
 from team.methods.pt_map import PTMAP, sinkhorn
 from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
 
@@ -35,8 +35,9 @@ VARIANTS: list[tuple[type[Method], dict[str, Any]]] = [
     (BDCSPN, {}),
     (BDCSPN, {"confident": 2}),
     (LaplacianShot, {}),
+    (LaplacianShot, {"rectify": False}),
     (LabelPropagation, {}),
-    (LabelPropagation, {"k": 3}),
+    (LabelPropagation, {"k": 3, "loops": False}),
     (PTMAP, {"sinkhorn_rounds": 5}),
     (PTMAP, {"centre_together": True, "rounds": 3, "sinkhorn_rounds": 10}),
 ]
@@ -133,9 +134,19 @@ def slow_bd_cspn(support: Array, labels: Array, query: Array, *, epsilon: float 
 
 
 def slow_laplacianshot(
-    support: Array, labels: Array, query: Array, *, k: int = 3, lam: float = 1.0, rounds: int = 20
+    support: Array, labels: Array, query: Array, *, k: int, lam: float, rounds: int, rectify: bool, mean: Array
 ) -> Array:
+    support, query = np.array([unit(x - mean) for x in support]), np.array([unit(x - mean) for x in query])
     centres = reference.prototypes(support, labels)
+    if rectify:
+        query = query + (support.mean(0) - query.mean(0))
+        samples = [*support, *query]
+        shares = [soft([10 * float(unit(x) @ unit(c)) for c in centres]) for x in samples]
+        own = [int(share.argmax()) for share in shares]
+        centres = np.array([
+            np.mean([share[c] * x for x, share, mine in zip(samples, shares, own, strict=True) if mine == c], axis=0)
+            for c in range(len(centres))
+        ])  # fmt: skip
     unary = [[-squared(x, c) for c in centres] for x in query]
     answer = [soft(a) for a in unary]
     near = [sorted((p for p in range(len(query)) if p != q), key=lambda p: squared(query[p], query[q]))[:k]
@@ -146,7 +157,7 @@ def slow_laplacianshot(
 
 
 def slow_label_propagation(
-    support: Array, labels: Array, query: Array, *, k: int = 20, alpha: float = 0.99, length_scale: float = 0.25
+    support: Array, labels: Array, query: Array, *, k: int, length_scale: float, loops: bool, alpha: float = 0.99
 ) -> Array:
     samples = [*support, *query]
     n = len(samples)
@@ -155,7 +166,7 @@ def slow_label_propagation(
         order = sorted((j for j in range(n) if j != i), key=lambda j: squared(samples[i], samples[j]))
         edges |= {(i, j) for j in order[:k]} | {(j, i) for j in order[:k]}
     variance = length_scale**2 * np.mean([squared(samples[i], samples[j]) for i, j in edges])
-    weights = np.zeros((n, n))
+    weights = np.eye(n) if loops else np.zeros((n, n))
     for i, j in edges:
         weights[i, j] = np.exp(-squared(samples[i], samples[j]) / (2 * variance))
     degrees = weights.sum(1)
@@ -241,15 +252,26 @@ def test_bd_cspn_rectifies_prototypes_with_its_most_similar_queries(confident: i
     assert_matches(BDCSPN(confident=confident), slow_bd_cspn, confident=confident)
 
 
+@pytest.mark.parametrize("rectify", [True, False])
 @pytest.mark.parametrize(("k", "lam", "rounds"), [(3, 1.0, 20), (10, 0.3, 5), (0, 1.0, 2)])
-def test_laplacianshot_is_its_bound_update(k: int, lam: float, rounds: int) -> None:
-    assert_matches(LaplacianShot(k=k, lam=lam, rounds=rounds), slow_laplacianshot, k=k, lam=lam, rounds=rounds)
+def test_laplacianshot_is_its_bound_update(k: int, lam: float, rounds: int, rectify: bool) -> None:
+    mean = np.arange(6) / 20
+    method = LaplacianShot(k=k, lam=lam, rounds=rounds, rectify=rectify, base_mean=torch.from_numpy(mean))
+    options: dict[str, Any] = {"k": k, "lam": lam, "rounds": rounds, "rectify": rectify}
+    assert_matches(method, slow_laplacianshot, **options, mean=mean)
 
 
+def test_a_prototype_that_is_nobodys_nearest_is_not_rectified() -> None:
+    samples = torch.tensor([[1.0, 0.1], [1.0, -0.1]])
+    prototypes = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    torch.testing.assert_close(rectified(samples[None], prototypes[None])[0, 1], prototypes[1])
+
+
+@pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize(("k", "length_scale"), [(20, 0.25), (3, 0.25), (1, 1.0), (5, 2.0)])
-def test_label_propagation_is_the_limit_of_spreading(k: int, length_scale: float) -> None:
-    method = LabelPropagation(k=k, length_scale=length_scale)
-    assert_matches(method, slow_label_propagation, k=k, length_scale=length_scale)
+def test_label_propagation_is_the_limit_of_spreading(k: int, length_scale: float, loops: bool) -> None:
+    method = LabelPropagation(k=k, length_scale=length_scale, loops=loops)
+    assert_matches(method, slow_label_propagation, k=k, length_scale=length_scale, loops=loops)
 
 
 @pytest.mark.parametrize("together", [False, True])
