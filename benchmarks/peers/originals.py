@@ -10,11 +10,10 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
-
 from benchmarks.peers.foreign import as_then, functions, load, sacred
 from benchmarks.peers.tasks import QUERIES, WAYS, Solver, Tasks
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class _Features(nn.Module):
@@ -34,7 +33,7 @@ def closer_look(folder: Path, module: str, name: str, **options: Any) -> Solver:
 
     def solve(tasks: Tasks) -> Tensor:
         torch.manual_seed(0)  # they draw the head's start and the order of samples from global state
-        np.random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
         method = kind(_Features, WAYS, tasks.shots, **options)
         method.n_query = QUERIES
         if module == "matchingnet":
@@ -99,9 +98,7 @@ def laplacian_shot(folder: Path, norm: str, *, rectify: bool, lmd: float) -> Sol
         F=F,
         sparse=sparse,
         NearestNeighbors=NearestNeighbors,
-        args=SimpleNamespace(
-            meta_val_way=WAYS, proto_rect=rectify, lshot=True, lmd=lmd, knn=3, plot_converge=False
-        ),
+        args=SimpleNamespace(meta_val_way=WAYS, proto_rect=rectify, lshot=True, lmd=lmd, knn=3, plot_converge=False),
         bound_update=lambda *given: seen.append(found := bound_update(*given)) or found,
     )
 
@@ -167,13 +164,14 @@ def tim(folder: Path, name: str, **options: Any) -> Solver:
 def realistic(folder: Path, module: str, name: str, config: str, **options: Any) -> Solver:
     import yaml
 
-    kind: Any = getattr(load(folder, f"src.methods.{module}"), name)
+    source: Any = load(folder, f"src.methods.{module}")
+    source.load_checkpoint = lambda **_: None  # one of them wants its network back before each task
     given = yaml.safe_load((folder / f"config/balanced/methods_config/{config}.yaml").read_text())["METHOD"] | options
 
     def solve(tasks: Tasks) -> Tensor:
-        args = SimpleNamespace(**given, n_ways=WAYS, n_query=QUERIES, batch_size=len(tasks))
-        with tempfile.NamedTemporaryFile() as log:
-            method = kind(model=_Features(), device="cpu", log_file=log.name, args=args)
+        args = SimpleNamespace(**given, n_ways=WAYS, n_query=QUERIES, batch_size=len(tasks), ckpt_path="", model_tag="")
+        with tempfile.NamedTemporaryFile() as log, as_then():
+            method = getattr(source, name)(model=_Features(), device="cpu", log_file=log.name, args=args)
             task = {
                 "x_s": tasks.shots_first(),
                 "y_s": torch.arange(WAYS).repeat(tasks.shots).expand(len(tasks), -1)[..., None],
@@ -215,9 +213,8 @@ def tpn(folder: Path, *, length_scale: float, neighbours: int) -> Solver:
 
 
 def _mean_square_of_neighbours(samples: Tensor, neighbours: int) -> Tensor:
-    """The unit in which our label propagation measures its length scale."""
+    """The unit in which our label propagation measures its length scale; each sample is one of its neighbours."""
     squares = torch.cdist(samples, samples).square()
-    near = torch.zeros_like(squares).scatter(1, squares.topk(neighbours + 1, largest=False).indices, 1)
+    near = torch.zeros_like(squares).scatter(1, squares.topk(neighbours, largest=False).indices, 1)
     near = ((near + near.T) > 0) & ~torch.eye(len(samples), dtype=torch.bool)
     return squares[near].mean()
-

@@ -8,36 +8,46 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import torch
-from torch import Tensor
-
 from benchmarks.peers.foreign import load
 from benchmarks.peers.tasks import WAYS, Solver, Tasks
+from torch import Tensor
+
 from team.methods.soft_kmeans import MaskedSoftKMeans
 
 
-def soft_kmeans(folder: Path, kind: str, name: str) -> Solver:
+def soft_kmeans(folder: Path, kind: str, name: str, *, mask_once: bool = False) -> Solver:
     """``name`` of ``fewshot.models.<kind>``, whose inputs are features, with the queries as the unlabelled set.
 
     The network that predicts masks gets the weights with which ours begins.
+    mask_once: leave out the first of two multiplications by the mask, as the paper's formula has only one
     """
     tf = _tensorflow_1()
-    model: Any = getattr(load(folder, f"fewshot.models.{kind}", tensorflow=tf), name)
+    module: Any = load(folder, f"fewshot.models.{kind}", tensorflow=tf)
+    model = getattr(module, name)
+    if mask_once:
+        assign = load(folder, "fewshot.models.kmeans_utils", tensorflow=tf).assign_cluster
+        module.assign_cluster_soft_mask = lambda centres, points, mask: (assign(centres, points), mask)
     if not tf.flags.FLAGS.is_parsed():
         tf.flags.FLAGS(["peers"])
 
     def solve(tasks: Tasks) -> Tensor:
         with tf.Graph().as_default(), tf.Session() as session:
-            support, query = tf.constant(tasks.support.numpy()), tf.constant(tasks.query.numpy())
-            fed = {"x_train": support, "y_train": tf.constant(tasks.labels.numpy()), "nway": WAYS}
-            fed |= {"x_unlabel": query, "_x_unlabel": query, "y_unlabel": tf.zeros(tasks.truth.shape), "x_test": query}
+            support = tf.placeholder(tf.float32, [1, *tasks.support.shape[1:]])
+            query = tf.placeholder(tf.float32, [1, *tasks.query.shape[1:]])
+            fed = {"x_train": support, "y_train": tf.constant(tasks.labels[:1].numpy()), "nway": WAYS, "x_test": query}
+            fed |= {"x_unlabel": query, "_x_unlabel": query, "y_unlabel": tf.zeros([1, tasks.truth.shape[1]])}
             fed |= {"config": SimpleNamespace(num_cluster_steps=1), "get_encoded_inputs": lambda _, *given: given}
             logits = type("Fed", (model,), fed | {"__init__": lambda _: None})().predict()[-1]
             session.run(tf.global_variables_initializer())
             for variable in tf.global_variables():
                 if variable.name.startswith("dist_mlp"):
                     variable.load(_mask_weights(variable.name).detach().numpy(), session)
-            answer = torch.from_numpy(session.run(logits))
-        return answer[..., :WAYS].argmax(-1)  # the cluster of what belongs to no class, if any, comes last
+            answers = [
+                session.run(logits, {support: one[None].numpy(), query: other[None].numpy()})
+                for one, _, other in tasks.one_by_one()
+            ]
+        # the cluster of what belongs to no class, where there is one, comes last and is no answer
+        return torch.cat([torch.from_numpy(answer) for answer in answers])[..., :WAYS].argmax(-1)
 
     return solve
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from team.data import load
@@ -53,16 +54,22 @@ Loader = Callable[[Path], Solver]
 """From the folder with a peer's code to its solver."""
 
 
-def draw_tasks(dataset: str, shots: int, episodes: int, seed: int) -> Tasks:
+def draw_tasks(folder: Path, dataset: str, shots: int, episodes: int, seed: int) -> Tasks:
     """Episodes of validation classes, embedded by the shipped weights of the ProtoNet baseline.
 
-    Features are divided by the root of the temperature that was learned with them, so that a softmax over negative
-    squared distances is as sharp as in training. The centre is their mean, standing in for that of training images.
+    Features are kept in ``folder/features``. They are divided by the root of the temperature that was learned with
+    them, so that a softmax over negative squared distances is as sharp as in training. The centre is their mean,
+    standing in for that of training images.
     """
     model = load_model(weights_path(f"{dataset}-conv4-{shots}shot-baseline"))
-    images = load(dataset, "val", size=model.size)
-    features = embed(model.network, images.images, size=model.size) / model.method.temperature.detach().sqrt()
-    sampler = EpisodeSampler(images.labels, ways=WAYS, shots=shots, queries=QUERIES)
+    kept = folder / "features" / f"{dataset}-{shots}.safetensors"
+    if not kept.exists():
+        images = load(dataset, "val", size=model.size)
+        kept.parent.mkdir(exist_ok=True)
+        save_file({"features": embed(model.network, images.images, size=model.size), "labels": images.labels}, kept)
+    tensors = load_file(kept)
+    features = tensors["features"] / model.method.temperature.detach().sqrt()
+    sampler = EpisodeSampler(tensors["labels"], ways=WAYS, shots=shots, queries=QUERIES)
     drawn = list(draw_batches(sampler, episodes, 256, seed))
     support, labels, query, truth = (
         torch.cat([getattr(batch, name) for batch in drawn])
