@@ -291,6 +291,24 @@ def test_sinkhorn_keeps_rows_and_balances_columns_where_exponentials_would_overf
     torch.testing.assert_close(plan.sum(-2), torch.full((3, 4), 3.0, dtype=torch.float64), rtol=1e-3, atol=0)
 
 
+@pytest.mark.parametrize("rounds", [1, 7, 10, 25])
+def test_sinkhorn_by_factors_is_sinkhorn_by_logarithms(rounds: int) -> None:
+    scores = 3 * torch.randn(2, 15, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    potential = torch.zeros(2, 1, 5, dtype=torch.float64)
+    for _ in range(rounds):
+        potential = potential + np.log(3) - (scores + potential).log_softmax(-1).logsumexp(-2, keepdim=True)
+    torch.testing.assert_close(sinkhorn(scores, torch.zeros_like(potential), rounds)[1], potential)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e8])
+def test_sinkhorn_is_finite_however_far_a_class_is_from_every_query(size: float) -> None:
+    scores = -torch.rand(4, 30, 5, generator=torch.Generator().manual_seed(0))
+    scores[..., 1:] *= size
+    log_plan, potential = sinkhorn(scores, torch.zeros(4, 1, 5), 100)
+    assert bool(torch.isfinite(log_plan).all())
+    assert bool(torch.isfinite(potential).all())
+
+
 # --- what every one of them keeps -------------------------------------------------------------------------------------
 
 

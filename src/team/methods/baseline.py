@@ -86,19 +86,19 @@ class Baseline(Method):
         random = generator(int(self.seed or 0), "head")
         episodes, count, dimension = support.shape
         start = self._random_head((episodes, membership.shape[-1], dimension), random).to(support)
-        order = torch.cat([torch.randperm(count, generator=random) for _ in range(self.iterations)] or [torch.empty(0)])
-        batches = [part for epoch in order.split(count) for part in epoch.to(support.device).split(_BATCH)]
-        parts = iter(batches)
+        orders = [torch.randperm(count, generator=random) for _ in range(self.iterations)]
+        batches = iter([chosen for order in orders for chosen in torch.split(order.to(support.device), _BATCH)])
 
         def gradient(head: Tensor) -> Tensor:
-            chosen = next(parts)
+            chosen = next(batches)
             return self._head_gradient(head, support[:, chosen], membership[:, chosen])
 
         return self._descend(gradient, start, -(-count // _BATCH))
 
     def _random_head(self, shape: tuple[int, int, int], random: torch.Generator) -> Tensor:
         """As `torch.nn.Linear` begins, ``[B, N, d]``; the last feature is the constant one of b_k."""
-        return (2 * torch.rand(shape, generator=random) - 1) / max(shape[-1] - 1, 1) ** 0.5
+        bound = max(shape[-1] - 1, 1) ** -0.5
+        return torch.empty(shape).uniform_(-bound, bound, generator=random)
 
     def _scores_of_head(self, points: Tensor, head: Tensor) -> Tensor:
         """``points [B, n, d]``, ``head [B, N, d]`` -> ``[B, n, N]``"""
@@ -106,7 +106,7 @@ class Baseline(Method):
 
     def _head_gradient(self, head: Tensor, support: Tensor, membership: Tensor) -> Tensor:
         error = cross_entropy_gradient(self._scores_of_head(support, head).log_softmax(-1), membership)
-        return error.mT @ support / self.temperature
+        return (error / self.temperature).mT @ support
 
     def _features(self, episode: Episode) -> tuple[Tensor, Tensor]:
         """Support and query; a last feature of one makes b_k a weight like the others, decay included."""
@@ -179,13 +179,15 @@ class BaselinePP(Baseline):
 
     def _random_head(self, shape: tuple[int, int, int], random: torch.Generator) -> Tensor:
         """Directions ``[B, N, d]`` as `torch.nn.Linear` begins and, as the last of ``[B, N, d + 1]``, their lengths."""
-        directions = (2 * torch.rand(shape, generator=random) - 1) / shape[-1] ** 0.5
+        bound = shape[-1] ** -0.5
+        directions = torch.empty(shape).uniform_(-bound, bound, generator=random)
         return torch.cat([directions, torch.linalg.vector_norm(directions, dim=-1, keepdim=True)], -1)
 
     def _scores_of_head(self, points: Tensor, head: Tensor) -> Tensor:
         """g_k cos(x, v_k) / temperature: the authors' code learns a length g_k beside each direction v_k."""
         directions, lengths = head[..., :-1], head[..., -1]
-        return points @ F.normalize(directions, dim=-1, eps=_SHORTEST).mT * lengths[..., None, :] / self.temperature
+        cosines = points @ F.normalize(directions, dim=-1, eps=_SHORTEST).mT
+        return cosines * lengths[..., None, :] / self.temperature
 
     def _head_gradient(self, head: Tensor, support: Tensor, membership: Tensor) -> Tensor:
         error = cross_entropy_gradient(self._scores_of_head(support, head).log_softmax(-1), membership)
