@@ -27,19 +27,25 @@ logging.disable(logging.INFO)  # some of them log a line for every episode
 def load(root: Path, name: str, **stand_ins: ModuleType | MagicMock) -> ModuleType:
     """The module ``name`` as seen from the folder ``root``.
 
-    stand_ins: modules to find under these names (``__`` for a dot). What the import added to ``sys.modules`` is taken
-    out again, since two of these repositories call their package `src`, and two have a module `utils`.
+    stand_ins: modules to find under these names (``__`` for a dot). Afterwards `sys.modules` knows neither these nor
+    what lies in the folder, since two of these repositories call their package `src`, and two have a module `utils`.
     """
-    before = dict(sys.modules)
-    with patch.object(sys, "path", [str(root), *sys.path]):
-        sys.modules.update({key.replace("__", "."): module for key, module in stand_ins.items()})
-        try:
+    lent = {key.replace("__", "."): module for key, module in stand_ins.items()}
+    displaced = {key: sys.modules[key] for key in lent if key in sys.modules}
+    sys.modules.update(lent)
+    try:
+        with patch.object(sys, "path", [str(root), *sys.path]):
             return importlib.import_module(name)
-        finally:
-            for key in set(sys.modules) - set(before):
-                if str(root) in str(getattr(sys.modules[key], "__file__", None)) or key.replace(".", "__") in stand_ins:
-                    del sys.modules[key]
-            sys.modules.update({key: module for key, module in before.items() if key not in sys.modules})
+    finally:
+        for key, module in list(sys.modules.items()):
+            if key in lent or _lies_in(root, module):
+                del sys.modules[key]
+        sys.modules.update(displaced)
+
+
+def _lies_in(root: Path, module: ModuleType) -> bool:
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    return any(Path(place).is_relative_to(root) for place in places if isinstance(place, str))
 
 
 def functions(path: Path, names: set[str], **known: Any) -> dict[str, Any]:
