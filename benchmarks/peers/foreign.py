@@ -44,7 +44,8 @@ def load(root: Path, name: str, **stand_ins: ModuleType | MagicMock) -> ModuleTy
 
 
 def _lies_in(root: Path, module: ModuleType) -> bool:
-    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    known = vars(module)  # not getattr, to which some of torch's modules answer with anything
+    places = [known.get("__file__"), *known.get("__path__", ())]
     return any(Path(place).is_relative_to(root) for place in places if isinstance(place, str))
 
 
