@@ -22,6 +22,7 @@ from team.methods.matchingnet import MatchingNet
 from team.methods.simpleshot import SimpleShot
 from team.methods.tim import TIM
 from team.methods.transductive_finetuning import TransductiveFinetuning
+from team.seeding import generator
 
 VARIANTS: list[tuple[type[Method], dict[str, Any]]] = [
     (TIM, {"iterations": 20, "learning_rate": 0.01}),
@@ -212,6 +213,39 @@ def finetuned_by_autograd(support: Tensor, labels: Tensor, query: Tensor, *, cos
 def test_the_baselines_are_torchs_gradient_descent_on_a_head(kind: type[Method], cosine: bool) -> None:
     inputs = episode(2)
     close(kind()(*inputs), finetuned_by_autograd(*inputs, cosine=cosine))
+
+
+class CosineHead(torch.nn.Module):
+    """Directions and lengths that are learned apart, twice the cosine times the length."""
+
+    def __init__(self, head: Tensor) -> None:
+        super().__init__()
+        self.directions, self.lengths = torch.nn.Parameter(head[:, :-1]), torch.nn.Parameter(head[:, -1])
+
+    def forward(self, points: Tensor) -> Tensor:
+        return 2 * unit(points) @ F.normalize(self.directions).T * self.lengths
+
+
+@pytest.mark.parametrize("kind", [Baseline, BaselinePP])
+def test_with_a_seed_the_baselines_begin_at_random_and_take_mini_batches_of_4(kind: type[Baseline]) -> None:
+    support, labels, query = episode(2, shots=(3, 4, 3))
+    random = generator(5, "head")
+    if kind is Baseline:
+        start = kind(seed=5)._random_head((1, 3, 7), random)[0].double()
+        head: torch.nn.Module = torch.nn.Linear(6, 3, dtype=torch.float64)
+        head.load_state_dict({"weight": start[:, :-1], "bias": start[:, -1]})
+        assert float(start.abs().max()) <= 6**-0.5
+    else:
+        head = CosineHead(kind(seed=5)._random_head((1, 3, 6), random)[0].double())
+    optimiser = torch.optim.SGD(head.parameters(), lr=0.01, momentum=0.9, dampening=0.9, weight_decay=0.001)
+    for order in [torch.randperm(10, generator=random) for _ in range(100)]:
+        for chosen in (order[:4], order[4:8], order[8:]):
+            optimiser.zero_grad()
+            F.cross_entropy(head(support[chosen]), labels[chosen]).backward()
+            optimiser.step()
+    found = kind(seed=5)(support, labels, query)
+    close(found, head(query).log_softmax(-1).detach())
+    assert not torch.allclose(found, kind(seed=6)(support, labels, query))
 
 
 # --- what every method keeps ------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from team.episode import Episode
 from team.methods.base import Method
 from team.methods.bd_cspn import BDCSPN
 from team.methods.label_propagation import LabelPropagation
-from team.methods.laplacianshot import LaplacianShot
+from team.methods.laplacianshot import LaplacianShot, rectified
 from team.methods.pt_map import PTMAP, sinkhorn
 from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
 
@@ -35,8 +35,9 @@ VARIANTS: list[tuple[type[Method], dict[str, Any]]] = [
     (BDCSPN, {}),
     (BDCSPN, {"confident": 2}),
     (LaplacianShot, {}),
+    (LaplacianShot, {"rectify": False}),
     (LabelPropagation, {}),
-    (LabelPropagation, {"k": 3}),
+    (LabelPropagation, {"k": 3, "loops": False}),
     (PTMAP, {"sinkhorn_rounds": 5}),
     (PTMAP, {"centre_together": True, "rounds": 3, "sinkhorn_rounds": 10}),
 ]
@@ -137,9 +138,19 @@ def slow_bd_cspn(support: Array, labels: Array, query: Array, *, epsilon: float 
 
 
 def slow_laplacianshot(
-    support: Array, labels: Array, query: Array, *, k: int = 3, lam: float = 1.0, rounds: int = 20
+    support: Array, labels: Array, query: Array, *, k: int, lam: float, rounds: int, rectify: bool, mean: Array
 ) -> Array:
+    support, query = np.array([unit(x - mean) for x in support]), np.array([unit(x - mean) for x in query])
     centres = reference.prototypes(support, labels)
+    if rectify:
+        query = query + (support.mean(0) - query.mean(0))
+        samples = [*support, *query]
+        shares = [soft([10 * float(unit(x) @ unit(c)) for c in centres]) for x in samples]
+        own = [int(share.argmax()) for share in shares]
+        centres = np.array([
+            np.mean([share[c] * x for x, share, mine in zip(samples, shares, own, strict=True) if mine == c], axis=0)
+            for c in range(len(centres))
+        ])  # fmt: skip
     unary = [[-squared(x, c) for c in centres] for x in query]
     answer = [soft(a) for a in unary]
     near = [sorted((p for p in range(len(query)) if p != q), key=lambda p: squared(query[p], query[q]))[:k]
@@ -150,7 +161,7 @@ def slow_laplacianshot(
 
 
 def slow_label_propagation(
-    support: Array, labels: Array, query: Array, *, k: int = 20, alpha: float = 0.99, length_scale: float = 0.25
+    support: Array, labels: Array, query: Array, *, k: int, length_scale: float, loops: bool, alpha: float = 0.99
 ) -> Array:
     samples = [*support, *query]
     n = len(samples)
@@ -159,7 +170,7 @@ def slow_label_propagation(
         order = sorted((j for j in range(n) if j != i), key=lambda j: squared(samples[i], samples[j]))
         edges |= {(i, j) for j in order[:k]} | {(j, i) for j in order[:k]}
     variance = length_scale**2 * np.mean([squared(samples[i], samples[j]) for i, j in edges])
-    weights = np.zeros((n, n))
+    weights = np.eye(n) if loops else np.zeros((n, n))
     for i, j in edges:
         weights[i, j] = np.exp(-squared(samples[i], samples[j]) / (2 * variance))
     degrees = weights.sum(1)
@@ -261,15 +272,26 @@ def test_bd_cspn_rectifies_prototypes_with_its_most_similar_queries(confident: i
     assert_matches(BDCSPN(confident=confident), slow_bd_cspn, confident=confident)
 
 
+@pytest.mark.parametrize("rectify", [True, False])
 @pytest.mark.parametrize(("k", "lam", "rounds"), [(3, 1.0, 20), (10, 0.3, 5), (0, 1.0, 2)])
-def test_laplacianshot_is_its_bound_update(k: int, lam: float, rounds: int) -> None:
-    assert_matches(LaplacianShot(k=k, lam=lam, rounds=rounds), slow_laplacianshot, k=k, lam=lam, rounds=rounds)
+def test_laplacianshot_is_its_bound_update(k: int, lam: float, rounds: int, rectify: bool) -> None:
+    mean = np.arange(6) / 20
+    method = LaplacianShot(k=k, lam=lam, rounds=rounds, rectify=rectify, base_mean=torch.from_numpy(mean))
+    options: dict[str, Any] = {"k": k, "lam": lam, "rounds": rounds, "rectify": rectify}
+    assert_matches(method, slow_laplacianshot, **options, mean=mean)
 
 
+def test_a_prototype_that_is_nobodys_nearest_is_not_rectified() -> None:
+    samples = torch.tensor([[1.0, 0.1], [1.0, -0.1]])
+    prototypes = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    torch.testing.assert_close(rectified(samples[None], prototypes[None])[0, 1], prototypes[1])
+
+
+@pytest.mark.parametrize("loops", [True, False])
 @pytest.mark.parametrize(("k", "length_scale"), [(20, 0.25), (3, 0.25), (1, 1.0), (5, 2.0)])
-def test_label_propagation_is_the_limit_of_spreading(k: int, length_scale: float) -> None:
-    method = LabelPropagation(k=k, length_scale=length_scale)
-    assert_matches(method, slow_label_propagation, k=k, length_scale=length_scale)
+def test_label_propagation_is_the_limit_of_spreading(k: int, length_scale: float, loops: bool) -> None:
+    method = LabelPropagation(k=k, length_scale=length_scale, loops=loops)
+    assert_matches(method, slow_label_propagation, k=k, length_scale=length_scale, loops=loops)
 
 
 @pytest.mark.parametrize("together", [False, True])
@@ -287,6 +309,24 @@ def test_sinkhorn_keeps_rows_and_balances_columns_where_exponentials_would_overf
     plan = sinkhorn(scores, torch.zeros(3, 1, 4, dtype=torch.float64), 3000)[0].exp()
     torch.testing.assert_close(plan.sum(-1), torch.ones(3, 12, dtype=torch.float64))
     torch.testing.assert_close(plan.sum(-2), torch.full((3, 4), 3.0, dtype=torch.float64), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("rounds", [1, 7, 10, 25])
+def test_sinkhorn_by_factors_is_sinkhorn_by_logarithms(rounds: int) -> None:
+    scores = 3 * torch.randn(2, 15, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    potential = torch.zeros(2, 1, 5, dtype=torch.float64)
+    for _ in range(rounds):
+        potential = potential + np.log(3) - (scores + potential).log_softmax(-1).logsumexp(-2, keepdim=True)
+    torch.testing.assert_close(sinkhorn(scores, torch.zeros_like(potential), rounds)[1], potential)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e8])
+def test_sinkhorn_is_finite_however_far_a_class_is_from_every_query(size: float) -> None:
+    scores = -torch.rand(4, 30, 5, generator=torch.Generator().manual_seed(0))
+    scores[..., 1:] *= size
+    log_plan, potential = sinkhorn(scores, torch.zeros(4, 1, 5), 100)
+    assert bool(torch.isfinite(log_plan).all())
+    assert bool(torch.isfinite(potential).all())
 
 
 # --- what every one of them keeps -------------------------------------------------------------------------------------

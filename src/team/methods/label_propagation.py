@@ -15,13 +15,14 @@ from team.methods.graph import nearest_neighbours
 class LabelPropagation(Method):
     """Labels spread over a graph of support and queries: F* = (I - αS)⁻¹ Y, and a softmax over the rows of F*.
 
-    TPN without its learned length-scales: W_ij = exp(-|x_i - x_j|² / 2σ²) between each sample and its k nearest, with
-    W_ii = 0 as in Zhou et al., and S = D^(-1/2) W D^(-1/2). A pair counts if either is among the other's nearest.
-    k: neighbours of each sample, lowered to the number of others
+    TPN without its learned length-scales: W_ij = exp(-|x_i - x_j|² / 2σ²) between each sample and its k nearest, and
+    S = D^(-1/2) W D^(-1/2). A pair counts if either is among the other's nearest.
+    k: neighbours of each sample, lowered to the number of others; TPN's 20 counts the sample itself
     alpha: how much a sample takes from its neighbours
-    length_scale: σ, in units of the episode's root mean square distance between neighbours. Neither paper gives it
-        (TPN learns σ). With α = 0.99, a large σ lets the best connected support sample label everything; 1/4 was better
-        than 1, 1/2 and spreads of distances in most random Gaussian episodes. Choose it on validation classes.
+    length_scale: σ, in units of the episode's root mean square distance between neighbours. TPN learns σ; on the
+        validation classes of miniImageNet and CUB this one was better than 0.35, and far better than 0.5 and 1
+    loops: whether a sample is its own neighbour, W_ii = 1, as in the code of TPN, or W_ii = 0, as in Zhou et al.
+        Without loops the default α lets the best connected support sample label everything; 0.5 works there
     """
 
     transductive = True
@@ -29,9 +30,10 @@ class LabelPropagation(Method):
     def __init__(
         self,
         *,
-        k: int = 20,
+        k: int = 19,
         alpha: float = 0.99,
         length_scale: float = 0.25,
+        loops: bool = True,
         temperature: float = 1.0,
         learn_temperature: bool = False,
     ) -> None:
@@ -41,7 +43,7 @@ class LabelPropagation(Method):
         if not 0 < alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1, both excluded, not {alpha}")
         check_positive(length_scale=length_scale)
-        self.k, self.alpha, self.length_scale = k, alpha, length_scale
+        self.k, self.alpha, self.length_scale, self.loops = k, alpha, length_scale, loops
 
     def log_probabilities(self, episode: Episode) -> Tensor:
         dtype = result_dtype(episode.support)
@@ -62,6 +64,9 @@ class LabelPropagation(Method):
         mean = (squares * near).sum((-1, -2), keepdim=True) / near.sum((-1, -2), keepdim=True)
         variance = torch.maximum(self.length_scale**2 * mean, rounding).clamp_min(1e-30)  # σ²
         log_weights = (-squares / (2 * variance)).masked_fill(~near, -torch.inf)
+        if self.loops:
+            itself = torch.eye(samples.shape[-2], dtype=torch.bool, device=samples.device)
+            log_weights = log_weights.masked_fill(itself, 0.0)
         degrees = log_weights.logsumexp(-1)
         normalised = log_weights - (degrees[..., :, None] + degrees[..., None, :]) / 2
         return normalised.exp()

@@ -56,7 +56,8 @@ class SoftKMeansCluster(SoftKMeans):
     """Sec. 3.1.2: one more cluster, at the origin and of length-scale r, takes what belongs to no class.
 
     z̃_{j,c} ∝ exp(-|h(x̃_j) - p_c|² / r_c² - A(r_c)) with A(r) = log(2π)/2 + log r, and r_c = 1 for all classes. The
-    extra cluster stays where it is and is no answer: probabilities are over the N classes.
+    extra cluster stays where it is and is no answer: probabilities are over the N classes. The authors' code halves the
+    squared distances, as temperature=2 does.
     radius: where r starts (the paper's code: 100)
     learn_radius: whether training adjusts r
     """
@@ -89,7 +90,8 @@ class MaskedSoftKMeans(SoftKMeans):
     The normalised distances d̃_{j,c} = d_{j,c} / mean_j d_{j,c} give five statistics per class, from which a small
     network predicts the threshold β_c and the slope γ_c of the mask m_{j,c} = σ(-γ_c (d̃_{j,c} - β_c)). As in the
     authors' code, both are exponentials of its outputs, kurtosis is that in excess of a Gaussian's, the network starts
-    near zero (β = γ = 1), and it passes no gradients to the statistics. They are taken anew in every round.
+    near zero (β = γ = 1), and it passes no gradients to the statistics. They are taken anew in every round. That code
+    multiplies by the mask twice, which the paper's formula does not.
     seed: draws the network's first weights
     """
 
