@@ -3,7 +3,7 @@
 Both fit a new head to the support by gradient descent on the mean cross-entropy, features being fixed. The authors'
 code draws the head's start and its mini-batches of 4 at random, which ``seed`` does too. Without one, each iteration
 takes the whole support, and the start is the same every time, so that equal episodes get equal answers and the order
-of samples or the names of classes change nothing; with one shot this is a few points better than a random start.
+of samples or the names of classes change nothing; with one shot this makes ``baseline++`` a few points better.
 
 Started so, every class weight is at all times a combination w_k = Σ_i a_ik x_i of support features: gradients are, and
 weight decay and momentum keep it so. The coefficients a ``[B, S, N]`` are what is fitted.
