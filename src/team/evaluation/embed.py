@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from team.backbones.statistics import episode_statistics
 from team.data.augment import normalise
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeIndices, EpisodeSampler
@@ -77,33 +73,6 @@ def evaluate_images(
         return features[:, : ways * shots], features[:, ways * shots :]
 
     return run_episodes(method, embed_episodes, sampler, episodes=episodes, batch=batch, seed=seed, device=device)
-
-
-@contextmanager
-def episode_statistics(network: nn.Module, points: int) -> Iterator[None]:
-    """Within this context, batch normalisation uses the statistics of each run of ``points`` images by itself."""
-    layers = [module for module in network.modules() if isinstance(module, _BatchNorm)]
-    before = [vars(layer).get("forward") for layer in layers]
-    for layer in layers:
-        layer.forward = partial(_normalise_groups, layer, points)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        for layer, forward in zip(layers, before, strict=True):
-            del layer.forward
-            if forward is not None:
-                layer.forward = forward  # type: ignore[method-assign]
-
-
-def _normalise_groups(layer: _BatchNorm, points: int, inputs: Tensor) -> Tensor:
-    """Batch normalisation of ``[E·points, C, ...]`` with statistics over each group of points."""
-    grouped = inputs.reshape(-1, points, *inputs.shape[1:]).transpose(0, 1)
-    folded = grouped.reshape(points, -1, *inputs.shape[2:])  # [points, E·C, ...]: each group's channels stand apart
-    groups = len(inputs) // points
-    weight = None if layer.weight is None else layer.weight.repeat(groups)
-    bias = None if layer.bias is None else layer.bias.repeat(groups)
-    result = F.batch_norm(folded, None, None, weight, bias, training=True, eps=layer.eps)
-    return result.reshape(grouped.shape).transpose(0, 1).reshape(inputs.shape)
 
 
 def _forward(network: nn.Module, images: Tensor, size: int | None) -> Tensor:

@@ -92,21 +92,24 @@ def run_episodes(
     batch: int,
     seed: int,
     device: torch.device,
+    network: nn.Module | None = None,
 ) -> Evaluation:
     """Evaluate with features from ``embed``, which turns drawn episodes into support and query ``[B, n, d]``.
 
+    network: for a method that adapts it to each episode; ``embed`` then gives images ``[B, n, 3, H, W]``.
     Nothing is read back from the device before the last episode has been sent to it.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be 1 or more, not {episodes}")
     method = method.to(device)
+    answer = method.log_probabilities if network is None else partial(network_method(method).adapted, network)
     results = []
     for number, drawn in enumerate(draw_batches(sampler, episodes, batch, seed)):
         support, query = embed(drawn)
         episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways)
         if number == 0:
             method.check(episode)
-        predicted = method.log_probabilities(episode).argmax(-1)
+        predicted = answer(episode).argmax(-1)
         results.append((predicted == drawn.query_labels.to(device)).double().mean(-1))
     accuracies = 100 * torch.cat(results).cpu()
     return Evaluation(accuracies, sampler.ways, sampler.shots, sampler.queries, seed, "balanced")

@@ -9,15 +9,20 @@ from team.methods.alpha_tim import AlphaTIM
 from team.methods.base import Method
 from team.methods.baseline import Baseline, BaselinePP
 from team.methods.bd_cspn import BDCSPN
+from team.methods.gnn import GNN
 from team.methods.label_propagation import LabelPropagation
 from team.methods.laplacianshot import LaplacianShot
+from team.methods.maml import MAML, MAMLPlus
 from team.methods.matchingnet import MatchingNet
 from team.methods.protonet import ProtoNet
 from team.methods.pt_map import PTMAP
+from team.methods.relationnet import RelationNet
+from team.methods.reptile import Reptile
 from team.methods.simpleshot import SimpleShot
 from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
 from team.methods.team import TEAM
 from team.methods.tim import TIM
+from team.methods.tpn import TPN
 from team.methods.transductive_finetuning import TransductiveFinetuning
 
 _METHODS: dict[str, type[Method]] = {
@@ -25,17 +30,23 @@ _METHODS: dict[str, type[Method]] = {
     "baseline": Baseline,
     "baseline++": BaselinePP,
     "bd-cspn": BDCSPN,
+    "gnn": GNN,
     "label-propagation": LabelPropagation,
     "laplacianshot": LaplacianShot,
+    "maml": MAML,
+    "maml+": MAMLPlus,
     "masked-soft-kmeans": MaskedSoftKMeans,
     "matchingnet": MatchingNet,
     "protonet": ProtoNet,
     "pt-map": PTMAP,
+    "relationnet": RelationNet,
+    "reptile": Reptile,
     "simpleshot": SimpleShot,
     "soft-kmeans": SoftKMeans,
     "soft-kmeans-cluster": SoftKMeansCluster,
     "team": TEAM,
     "tim": TIM,
+    "tpn": TPN,
     "transductive-finetuning": TransductiveFinetuning,
 }
 

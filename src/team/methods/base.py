@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from team.checks import check_positive
 from team.episode import Episode, check_episode
@@ -49,3 +50,8 @@ class Method(nn.Module, ABC):
     @abstractmethod
     def log_probabilities(self, episode: Episode) -> Tensor:
         """``[B, Q, N]``, normalised over classes, for an episode known to be right; must not wait for the device."""
+
+    def loss(self, episode: Episode, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """What training minimises (Eq. 1), and the log-probabilities ``[B, Q, N]``; answers: true labels ``[B, Q]``."""
+        scores = self.log_probabilities(episode)
+        return F.nll_loss(scores.flatten(0, 1), answers.flatten()), scores
