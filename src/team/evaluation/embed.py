@@ -7,12 +7,14 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from team.backbones import feature_dim
 from team.backbones.statistics import episode_statistics
 from team.data.augment import normalise
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeIndices, EpisodeSampler
 from team.evaluation.evaluate import Evaluation, evaluate, run_episodes
 from team.methods.base import Method
+from team.methods.network import NetworkMethod
 
 Statistics = Literal["running", "episode"]
 """What batch normalisation uses at test: the running statistics of training, or those of the episode itself (the
@@ -51,8 +53,13 @@ def evaluate_images(
 ) -> Evaluation:
     """Accuracy of a network and a method on episodes drawn from images.
 
-    With running statistics every image is embedded once; with episode statistics every episode is embedded anew.
+    With running statistics every image is embedded once; with episode statistics every episode is embedded anew. A
+    method that fits the network itself to each episode takes episode statistics.
     """
+    adapts = isinstance(method, NetworkMethod)
+    if isinstance(method, NetworkMethod):
+        method.check_statistics(statistics)
+        method.check_sizes(ways=ways, shots=shots, dim=feature_dim(network, size or images.images.shape[-1]))
     if statistics == "running":
         features = by_class(embed(network, images.images, size=size), images)
         return evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
@@ -62,8 +69,14 @@ def evaluate_images(
     network.eval()
     sampler = EpisodeSampler(images.labels, ways=ways, shots=shots, queries=queries)
     points = ways * (shots + queries)
-    batch = max(1, 2048 // points)
+    batch = max(1, (512 if adapts else 2048) // points)  # to fit weights keeps what a pass computed
     pixels = images.images.to(device)
+
+    def episode_images(drawn: EpisodeIndices) -> tuple[Tensor, Tensor]:
+        index = torch.cat([drawn.support, drawn.query], 1)
+        inputs = normalise(pixels[index.reshape(-1).to(device)], size)
+        inputs = inputs.reshape(*index.shape, *inputs.shape[1:])
+        return inputs[:, : ways * shots], inputs[:, ways * shots :]
 
     def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor]:
         index = torch.cat([drawn.support, drawn.query], 1)
@@ -72,7 +85,16 @@ def evaluate_images(
         features = features.reshape(*index.shape, -1)
         return features[:, : ways * shots], features[:, ways * shots :]
 
-    return run_episodes(method, embed_episodes, sampler, episodes=episodes, batch=batch, seed=seed, device=device)
+    return run_episodes(
+        method,
+        episode_images if adapts else embed_episodes,
+        sampler,
+        episodes=episodes,
+        batch=batch,
+        seed=seed,
+        device=device,
+        network=network,
+    )
 
 
 def _forward(network: nn.Module, images: Tensor, size: int | None) -> Tensor:

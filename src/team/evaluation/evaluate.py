@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from team.data.sampler import EpisodeIndices, EpisodeSampler
 from team.episode import Episode, check_features
 from team.methods.base import Method
+from team.methods.network import NetworkMethod
 from team.seeding import generator
 
 _BATCH_BYTES = 1 << 27
@@ -96,20 +97,23 @@ def run_episodes(
 ) -> Evaluation:
     """Evaluate with features from ``embed``, which turns drawn episodes into support and query ``[B, n, d]``.
 
-    network: for a method that adapts it to each episode; ``embed`` then gives images ``[B, n, 3, H, W]``.
+    network: given to a method that fits it to each episode; ``embed`` then gives images ``[B, n, 3, H, W]``.
     Nothing is read back from the device before the last episode has been sent to it.
     """
     if episodes < 1:
         raise ValueError(f"episodes must be 1 or more, not {episodes}")
     method = method.to(device)
-    answer = method.log_probabilities if network is None else partial(network_method(method).adapted, network)
     results = []
     for number, drawn in enumerate(draw_batches(sampler, episodes, batch, seed)):
         support, query = embed(drawn)
         episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways)
-        if number == 0:
-            method.check(episode)
-        predicted = answer(episode).argmax(-1)
+        if network is not None and isinstance(method, NetworkMethod):
+            scores = method.adapted(network, episode)
+        else:
+            if number == 0:
+                method.check(episode)
+            scores = method.log_probabilities(episode)
+        predicted = scores.argmax(-1)
         results.append((predicted == drawn.query_labels.to(device)).double().mean(-1))
     accuracies = 100 * torch.cat(results).cpu()
     return Evaluation(accuracies, sampler.ways, sampler.shots, sampler.queries, seed, "balanced")

@@ -56,14 +56,19 @@ def list_methods() -> list[str]:
     return sorted(_METHODS)
 
 
-def create_method(name: str, **options: Any) -> Method:
-    """The method of this name with these options; ``create_method("team", k=5)`` is the paper's formula."""
+def list_options(name: str) -> list[str]:
+    """The options of the method of this name."""
     if name not in _METHODS:
         raise ValueError(f"no method is called {name!r}; there are {', '.join(list_methods())}")
-    known = list(inspect.signature(_METHODS[name]).parameters)
+    return list(inspect.signature(_METHODS[name]).parameters)
+
+
+def create_method(name: str, **options: Any) -> Method:
+    """The method of this name with these options; ``create_method("team", k=5)`` is the paper's formula."""
+    known = list_options(name)
     if unknown := sorted(set(options) - set(known)):
         raise TypeError(f"{name} has no option {', '.join(unknown)}; it has {', '.join(known)}")
     return _METHODS[name](**options)
 
 
-__all__ = ["TEAM", "Method", "ProtoNet", "create_method", "list_methods"]
+__all__ = ["TEAM", "Method", "ProtoNet", "create_method", "list_methods", "list_options"]

@@ -47,6 +47,11 @@ class Method(nn.Module, ABC):
         """Raise if this method's settings do not fit the episode. Called once at the door."""
         return
 
+    def check_sizes(self, *, ways: int, shots: int, dim: int) -> None:
+        """Raise if this method does not fit episodes of these sizes, before there are any."""
+        labels = torch.arange(ways).repeat_interleave(shots)[None]
+        self.check(Episode(torch.zeros(1, ways * shots, dim), labels, torch.zeros(1, 1, dim), ways))
+
     @abstractmethod
     def log_probabilities(self, episode: Episode) -> Tensor:
         """``[B, Q, N]``, normalised over classes, for an episode known to be right; must not wait for the device."""

@@ -72,7 +72,7 @@ class GNN(Method):
 
     def log_probabilities(self, episode: Episode) -> Tensor:
         pairs = len(episode.support) * (episode.support.shape[-2] + 1) ** 2
-        parts = episode.query.split(max(1, _PAIRS // pairs), -2)  # queries know nothing of one another
+        parts = torch.split(episode.query, max(1, _PAIRS // pairs), -2)  # queries know nothing of one another
         scores = torch.cat([self._logits(self._graphs(episode, part)) for part in parts], -2)
         return (scores[..., : episode.ways] / self.temperature).log_softmax(-1)
 

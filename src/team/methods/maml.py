@@ -64,11 +64,11 @@ class MAMLPlus(MAML):
     """MAML with transduction, the "MAML+" of the TEAM paper's Table 1: Liu et al. (TPN), ICLR 2019, Sec. 4.3.
 
     Σ_ij W_ij |ŷ_i - ŷ_j|² over support and queries, ŷ being predictions, is added to the loss: neighbours shall get
-    equal answers. The paper writes it beside the queries' cross-entropy; here it stands in the loss that is fitted to an
-    episode, where alone, at test, queries have a say. W is label propagation's Gaussian graph of the features before
+    equal answers. The paper writes it beside the queries' cross-entropy; here it is part of what an episode is fitted to:
+    nowhere else can queries have a say at test. W is label propagation's Gaussian graph of the features before
     fitting, and the sum is divided by ΣW, so that its weight means the same for every number of samples.
 
-    transduction: the weight of that term; k, length_scale: of the graph, see ``label-propagation``. The paper gives none
+    transduction: the weight of that term; k, length_scale: of the graph, as in label propagation. The paper gives none
     """
 
     name: ClassVar[str] = "maml+"

@@ -75,6 +75,14 @@ class NetworkMethod(Method):
                 f"{episode.ways}; train one with ways={episode.ways}"
             )
 
+    def check_statistics(self, statistics: str) -> None:
+        """Raise unless batch normalisation is to go by the images at hand."""
+        if statistics != "episode":
+            raise ValueError(
+                f"{self.name} fits the network to each episode, with batch normalisation by the images at hand: "
+                f"use statistics='episode', not {statistics!r}"
+            )
+
     def log_probabilities(self, episode: Episode) -> Tensor:
         return self.adapted(nn.Identity(), _in_result_dtype(episode))
 

@@ -22,8 +22,8 @@ class Reptile(NetworkMethod):
     alike, and moves the start φ towards where that ends: φ - φ' takes the place of the gradient, in Adam, as the
     paper proposes. The loss reported is that of the queries after fitting, which has seen them.
 
-    steps, test_steps, batch, learning_rate: 15, 10, 5 and 0.001, the authors' for transductive 1-shot miniImageNet, where
-        tasks have 15 samples of each class. After training, each step takes the whole support
+    steps, test_steps, batch, learning_rate: 15, 10, 5 and 0.001, the authors' for transductive 1-shot miniImageNet,
+        where tasks have 15 samples of each class. After training, each step takes the whole support
     Other options are those of :class:`NetworkMethod`, which also says what becomes of batch normalisation.
     """
 

@@ -1,4 +1,4 @@
-"""TPN: Liu et al., "Learning to propagate labels: transductive propagation network for few-shot learning", ICLR 2019."""
+"""Transductive propagation networks: Liu et al., "Learning to propagate labels", ICLR 2019."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from team.data import load
+from team.data.glyphs import Part, load_glyphs
 from team.data.images import ImageSet
 from team.evaluation.embed import by_class, embed, evaluate_images
 from team.evaluation.evaluate import Evaluation, evaluate
@@ -39,12 +40,17 @@ class Runner:
     world: World = field(default_factory=World)
     _loaded: dict[str, ImageSet] = field(default_factory=dict, repr=False)
 
-    def images(self, part: str) -> ImageSet:
+    def images(self, part: Part) -> ImageSet:
         """One part of the data set, on the device; the test part is read by nothing but the final evaluation."""
         recipe = self.recipe
         if part not in self._loaded:
             size = recipe.stored_size or recipe.size
-            images = load(recipe.dataset, part, root=self.root, split=recipe.split, size=size, encoding=recipe.encoding)
+            if recipe.dataset == "glyphs":
+                images = load_glyphs(part, size=size)
+            else:
+                images = load(
+                    recipe.dataset, part, root=self.root, split=recipe.split, size=size, encoding=recipe.encoding
+                )
             self._loaded[part] = images.to(self.device)
         return self._loaded[part]
 
@@ -57,14 +63,18 @@ class Runner:
             return None
         folder = self.folder / f"{self.recipe.name}-pretrained"
         objective = Pretraining(
-            self._fresh({}), self.images("train"), self.images("val"), self.recipe.pretrain, compile=self.compile
+            self._fresh("team", {}),
+            self.images("train"),
+            self.images("val"),
+            self.recipe.pretrain,
+            compile=self.compile,
         )
         train(objective, folder, show=self.show, world=self.world)
         return folder / "best.safetensors"
 
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
         """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``."""
-        model = self._fresh(self.recipe.method_options(variant))
+        model = self._fresh(self.recipe.method_name(variant), self.recipe.method_options(variant))
         start = self.pretrained()
         if start is not None:
             model.start_from(start)
@@ -84,7 +94,7 @@ class Runner:
         """
         model.info["variant"] = variant
         model.info["recipe"] = self.recipe.name
-        if model.method_options.get("bidirectional", True):
+        if model.method_name == "team" and model.method_options.get("bidirectional", True):
             learned = float(model.method.temperature.detach())
             score = self._scorer(model, self.images("val"), variant, shots, episodes=2000, seed=2)
             tried = {}
@@ -157,10 +167,17 @@ class Runner:
         features = by_class(embed(network, images.images, size=model.size), images)
         return lambda: evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
 
-    def _fresh(self, options: dict[str, Any]) -> Model:
+    def _fresh(self, method: str, options: dict[str, Any]) -> Model:
         """A model with weights drawn from the recipe's seed."""
         recipe = self.recipe
-        model = Model.create(recipe.backbone, "team", recipe.size, method_options=options, seed=recipe.episodic.seed)
+        model = Model.create(
+            recipe.backbone,
+            method,
+            recipe.size,
+            backbone_options=recipe.backbone_options,
+            method_options=options,
+            seed=recipe.episodic.seed,
+        )
         model.network.to(self.device)
         model.method.to(self.device)
         return model

@@ -11,10 +11,13 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
+from team.backbones import feature_dim
+from team.backbones.statistics import episode_statistics
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeSampler
 from team.episode import Episode, class_means
-from team.evaluation.embed import embed, episode_statistics, evaluate_images
+from team.evaluation.embed import embed, evaluate_images
+from team.methods.network import NetworkMethod
 from team.methods.team import TEAM
 from team.mixing import draw_mixing, mix
 from team.model import Model
@@ -25,10 +28,9 @@ from team.training.settings import EpisodicSettings, to_json
 
 
 class EpisodicTraining(Objective):
-    """The negative log-probability of the queries' labels, averaged over the episodes of a step."""
+    """The method's loss, for most the negative log-probability of the queries' labels, over the episodes of a step."""
 
     name, unit = "training", "episodes"
-    graph = True
 
     def __init__(
         self, model: Model, train: ImageSet, validation: ImageSet, settings: EpisodicSettings, *, compile: bool = False
@@ -44,6 +46,14 @@ class EpisodicTraining(Objective):
             queries=settings.validation_queries,
         )
         self.device = device
+        method, width = model.method, feature_dim(model.network, model.size)
+        for ways in (settings.ways, settings.validation_ways):
+            method.check_sizes(ways=ways, shots=settings.shots, dim=width)
+        self.graph = not isinstance(method, NetworkMethod)  # which goes through gradients again
+        if isinstance(method, NetworkMethod):
+            method.check_statistics(settings.statistics)
+            if settings.seen_prototypes:
+                raise ValueError(f"seen_prototypes are features, and {method.name} trains on images; switch them off")
         self.module = nn.ModuleDict({"network": model.network, "method": model.method.to(device)})
         self.running: _RunningPrototypes | None = None
         if settings.seen_prototypes:
@@ -133,28 +143,38 @@ class EpisodicTraining(Objective):
         return partner, weight
 
     def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        settings, index = self.settings, inputs["index"]
-        episodes, points = index.shape
+        settings, index, method = self.settings, inputs["index"], self.model.method
+        ways, support = settings.ways, settings.ways * settings.shots
+        labels = torch.arange(ways, device=index.device).repeat_interleave(settings.shots).expand(len(index), -1)
+        answers = torch.arange(ways, device=index.device).repeat_interleave(settings.queries).expand(len(index), -1)
+
+        def episode(points: Tensor) -> Episode:
+            """Of features or images ``[E·n, ...]``, which stand episode after episode, support first."""
+            points = points.reshape(*index.shape, *points.shape[1:])
+            return Episode(points[:, :support], labels, points[:, support:], ways)
+
+        if isinstance(method, NetworkMethod):
+            images = self.forward.inputs(self.train.images[index.flatten()], inputs["augmentation"])
+            loss, scores = method.adapted_loss(self.model.network, episode(images), answers)
+        else:
+            loss, scores = method.loss(episode(self._features(inputs)), answers)
+        return loss, (scores.argmax(-1) == answers).double().mean()
+
+    def _features(self, inputs: dict[str, Tensor]) -> Tensor:
+        """Features of what was drawn, ``[E·n, d]``; running class means follow them, those of other classes go in."""
+        index, method = inputs["index"], self.model.method
 
         def blend(images: Tensor) -> Tensor:
-            tasks = images.reshape(episodes, points, *images.shape[1:])
+            tasks = images.reshape(*index.shape, *images.shape[1:])
             return mix(tasks, inputs["partner"], inputs["weight"]).flatten(0, 1)
 
         pixels = self.train.images[index.flatten()]
         features = self.forward(pixels, inputs["augmentation"], blend if "partner" in inputs else None)
-        features = features.reshape(episodes, points, -1)
-        ways, support = settings.ways, settings.ways * settings.shots
-        labels = torch.arange(ways, device=index.device).repeat_interleave(settings.shots).expand(episodes, -1)
-        answers = torch.arange(ways, device=index.device).repeat_interleave(settings.queries).expand(episodes, -1)
-        episode = Episode(features[:, :support], labels, features[:, support:], ways)
-        method = self.model.method
         if self.running is not None:
             if isinstance(method, TEAM):
                 method.settings = replace(method.settings, seen=self.running.prototypes[inputs["others"]])
-            self.running.update(features.detach().flatten(0, 1), self.train.labels[index.flatten()])
-        scores = method.log_probabilities(episode)
-        loss = F.nll_loss(scores.flatten(0, 1), answers.flatten())
-        return loss, (scores.argmax(-1) == answers).double().mean()
+            self.running.update(features.detach(), self.train.labels[index.flatten()])
+        return features
 
     def validate(self) -> float:
         settings = self.settings

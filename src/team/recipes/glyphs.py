@@ -1,0 +1,40 @@
+"""The recipe for the built-in glyphs (32×32, 128 features): trains any method on a CPU in minutes, to see it learn.
+
+Pre-training is the demo's, which chose it on the validation scripts.
+"""
+
+from __future__ import annotations
+
+from team.data.augment import Augmentation
+from team.recipes.recipe import Recipe
+from team.training.settings import EpisodicSettings, PretrainSettings
+
+_LIGHT = Augmentation(flip=False)  # a mirrored character is another character
+
+GLYPHS = Recipe(
+    name="glyphs-conv4",
+    dataset="glyphs",
+    split="scripts",
+    backbone="conv4",
+    backbone_options={"filters": 32},
+    size=32,
+    pretrain=PretrainSettings(
+        epochs=8,
+        batch=64,
+        learning_rate=0.1,
+        label_smoothing=0.1,
+        augmentation=_LIGHT,
+        validations=2,
+        validation_episodes=200,
+    ),
+    episodic=EpisodicSettings(
+        episodes=1200,
+        per_step=2,
+        learning_rate=2e-3,
+        schedule="cosine",
+        augmentation=_LIGHT,
+        average=0.98,
+        validate_every=200,
+        validation_episodes=200,
+    ),
+)
