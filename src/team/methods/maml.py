@@ -64,7 +64,7 @@ class MAMLPlus(MAML):
     """MAML with transduction, the "MAML+" of the TEAM paper's Table 1: Liu et al. (TPN), ICLR 2019, Sec. 4.3.
 
     Σ_ij W_ij |ŷ_i - ŷ_j|² over support and queries, ŷ being predictions, is added to the loss: neighbours shall get
-    equal answers. The paper writes it beside the queries' cross-entropy; here it is part of what an episode is fitted to:
+    equal answers. The paper writes it beside the queries' cross-entropy; here it is part of what weights are fitted to:
     nowhere else can queries have a say at test. W is label propagation's Gaussian graph of the features before
     fitting, and the sum is divided by ΣW, so that its weight means the same for every number of samples.
 

@@ -45,7 +45,9 @@ class RelationNet(Method):
         if dim is not None:
             check_whole(1, dim=dim)
             generator = torch.Generator().manual_seed(seed)
-            self.hidden, self.output = seeded_linear(2 * dim, hidden, generator), seeded_linear(hidden, 1, generator)
+            self.hidden = seeded_linear(2 * dim, hidden, generator)
+            # All relations start near 1/2: where the sigmoid is flat, squared errors have no slope to learn from.
+            self.output = seeded_linear(hidden, 1, generator, deviation=0.01)
 
     def check(self, episode: Episode) -> None:
         check_width("relationnet", self.dim, episode)
