@@ -28,13 +28,13 @@ GLYPHS = Recipe(
         validation_episodes=200,
     ),
     episodic=EpisodicSettings(
-        episodes=1200,
+        episodes=600,
         per_step=2,
         learning_rate=2e-3,
         schedule="cosine",
         augmentation=_LIGHT,
         average=0.98,
-        validate_every=200,
+        validate_every=100,
         validation_episodes=200,
     ),
 )
