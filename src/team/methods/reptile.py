@@ -59,7 +59,7 @@ class Reptile(NetworkMethod):
         weights = {name: value.detach() for name, value in start.items()}
         squares = {name: torch.zeros_like(value) for name, value in weights.items()}
         for step in range(steps):
-            slopes = grad(loss)(weights, step)
+            slopes = {name: slope.detach() for name, slope in grad(loss)(weights, step).items()}
             squares = {name: 0.999 * value + 0.001 * slopes[name].square() for name, value in squares.items()}
             correction = 1 - 0.999 ** (step + 1)
             for name, slope in slopes.items():
@@ -88,7 +88,7 @@ class Reptile(NetworkMethod):
         distance = sum((start[name] - end.mean(0)).square().sum() / 2 for name, end in ends.items())
         assert isinstance(distance, Tensor)
         reported = F.nll_loss(scores.flatten(0, 1), answers.flatten())
-        return reported + distance - distance.detach(), scores  # its gradient is φ - φ', averaged over the episodes
+        return reported.detach() + distance - distance.detach(), scores  # its gradient is φ - the mean of all φ'
 
 
 def _taking_turns(labels: Tensor, ways: int) -> Tensor:
