@@ -18,11 +18,11 @@ _PAIRS = 1 << 20  # of nodes in a piece of work, which bounds its memory
 class GNN(Method):
     """One graph for each query: the support and that query exchange messages along learned edges.
 
-    A node starts as its feature beside its label: one-hot for support, uniform over the episode's classes for the query
-    (the paper's Sec. 3.1). In each layer, a perceptron of |x_i - x_j| and a softmax over the other nodes j give the
-    adjacency A (Eq. 2 and 3), and the layer's answer ρ(x θ_1 + A x θ_A), with a leaky ReLU as ρ (Eq. 1), is put
-    beside what the nodes had. A last layer, without ρ, gives the logits of the query. Batch normalisation, which
-    the authors' code has between layers, is left out: it would tie the episodes of a batch together.
+    A node starts as its feature beside its label: one-hot for support, uniform over the episode's classes for queries.
+    In each layer, a perceptron of |x_i - x_j| and a softmax over the other nodes j give the adjacency A, and the
+    layer's answer ρ(x θ_1 + A x θ_A), with a leaky ReLU as ρ, is put beside what the nodes had (the paper's Sec. 4). A
+    last layer, without ρ, gives the logits of the query. Batch normalisation, which the authors' code has between
+    layers, is left out: it would tie the episodes of a batch together.
 
     One-hot labels have a width, so weights are for ``ways`` classes: an episode may have fewer (their labels are the
     first), not more. The learned weights tell the labels apart; to rename classes may change answers a little.

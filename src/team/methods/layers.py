@@ -62,7 +62,7 @@ def check_width(name: str, dim: int | None, episode: Episode) -> None:
     if dim is None:
         raise ValueError(
             f"{name} has learned weights, made for features of one width: create it with dim={width} and train it, "
-            "or load a model trained with it (Model.create and the trainer give the network's width by themselves)"
+            "or load a model trained with it (Model.create gives the width of the network by itself)"
         )
     if dim != width:
         raise ValueError(f"{name} was made for {dim} features per sample (its option dim), not for {width}")

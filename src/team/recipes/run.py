@@ -63,18 +63,14 @@ class Runner:
             return None
         folder = self.folder / f"{self.recipe.name}-pretrained"
         objective = Pretraining(
-            self._fresh("team", {}),
-            self.images("train"),
-            self.images("val"),
-            self.recipe.pretrain,
-            compile=self.compile,
+            self._fresh({}), self.images("train"), self.images("val"), self.recipe.pretrain, compile=self.compile
         )
         train(objective, folder, show=self.show, world=self.world)
         return folder / "best.safetensors"
 
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
         """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``."""
-        model = self._fresh(self.recipe.method_name(variant), self.recipe.method_options(variant))
+        model = self._fresh(self.recipe.method_options(variant), self.recipe.method_name(variant))
         start = self.pretrained()
         if start is not None:
             model.start_from(start)
@@ -167,7 +163,7 @@ class Runner:
         features = by_class(embed(network, images.images, size=model.size), images)
         return lambda: evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
 
-    def _fresh(self, method: str, options: dict[str, Any]) -> Model:
+    def _fresh(self, options: dict[str, Any], method: str = "team") -> Model:
         """A model with weights drawn from the recipe's seed."""
         recipe = self.recipe
         model = Model.create(
