@@ -16,7 +16,7 @@ class RelationNet(Method):
     """A learned comparison: relation scores r_{i,c} = g([p_c, x_i]) in 0..1 (the paper's Eq. 1), the largest wins.
 
     The relation module g is, for features that are vectors, the paper's own for vectors (for zero-shot learning): both
-    are concatenated, and two linear layers follow with a ReLU between them and a sigmoid behind; its two convolutions for
+    are concatenated, and two linear layers follow with a ReLU between them and a sigmoid behind. Its convolutions for
     feature maps have no counterpart here. The paper adds the features of a class up; here p_c is their mean, which
     differs by a factor that the first layer absorbs, and does not depend on the number of shots.
 
