@@ -128,6 +128,17 @@ def test_what_does_not_fit_is_said_before_training() -> None:
         EpisodicTraining(model, tiny_images(), tiny_images(4, seed=1), tiny_episodic())
 
 
+def test_a_step_of_reptile_goes_a_part_of_the_way_to_where_fitting_ended() -> None:
+    """Its gradient is φ - φ', see test_methods_learned."""
+    training = objective("reptile", learning_rate=0.25)
+    optimiser, weight = training.optimiser(), training.model.method.weight
+    training.loss(training.draw(0))[0].backward()
+    assert weight.grad is not None
+    expected = weight.detach() - 0.25 * weight.grad
+    optimiser.step()
+    torch.testing.assert_close(weight.detach(), expected)
+
+
 def test_a_step_through_gradients_is_not_captured_in_a_graph() -> None:
     assert objective("tpn").graph
     assert not objective("maml").graph

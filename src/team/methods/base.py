@@ -26,6 +26,9 @@ class Method(nn.Module, ABC):
     mixing: bool = False
     """Whether training with this method blends the images of an episode (Sec. 3.2)."""
 
+    plain_descent: ClassVar[bool] = False
+    """Whether training goes straight down the gradient of the loss, times the learning rate, and not by Adam."""
+
     def __init__(self, *, temperature: float = 1.0, learn_temperature: bool = False) -> None:
         super().__init__()
         check_positive(temperature=temperature)

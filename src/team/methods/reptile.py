@@ -19,8 +19,10 @@ class Reptile(NetworkMethod):
     """Steps of Adam (β1 = 0, as the authors') on the support, from a start to which training on tasks comes close.
 
     Training fits the weights to mini-batches of a task's labelled samples, which in training are support and queries
-    alike, and moves the start φ towards where that ends: φ - φ' takes the place of the gradient, in Adam, as the
-    paper proposes. The loss reported is that of the queries after fitting, which has seen them.
+    alike, and moves the start φ to where that ends, φ + ε (φ' - φ), φ' being the mean over a step's episodes and ε the
+    learning rate of training: 1 at first for the authors, then falling to 0. Adam in place of this plain step lets the
+    head drift, whose φ' differ from task to task in every direction. The loss reported is that of the queries after
+    fitting, which has seen them.
 
     steps, test_steps, batch, learning_rate: 15, 10, 5 and 0.001, the authors' for transductive 1-shot miniImageNet,
         where tasks have 15 samples of each class. After training, each step takes the whole support
@@ -28,6 +30,7 @@ class Reptile(NetworkMethod):
     """
 
     name: ClassVar[str] = "reptile"
+    plain_descent = True
 
     def __init__(
         self,

@@ -27,5 +27,5 @@ LEARNED: dict[str, Learned] = {
     "gnn": Learned(),
     "maml": Learned(settings=_NETWORK),
     "maml+": Learned(settings=_NETWORK),
-    "reptile": Learned(settings=_NETWORK),
+    "reptile": Learned(settings=_NETWORK | {"learning_rate": 1.0}),
 }

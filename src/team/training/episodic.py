@@ -77,6 +77,9 @@ class EpisodicTraining(Objective):
         cuda = self.device.type == "cuda"
         rate = torch.tensor(self.settings.learning_rate, device=self.device) if cuda else self.settings.learning_rate
         parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        if self.model.method.plain_descent:
+            decay = self.settings.weight_decay
+            return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, fused=cuda or None)
         return torch.optim.AdamW(
             parameters, lr=rate, weight_decay=self.settings.weight_decay, capturable=cuda, fused=cuda or None
         )
