@@ -116,16 +116,19 @@ def download(name: Name, root: Path) -> None:
 
 def train(
     cell: Name,
+    method: str | None = None,
     root: Path | None = None,
     runs: Path = Path("runs"),
     device: str = "auto",
 ) -> None:
     """Train one cell of the tables by its recipe, e.g. cifar100-conv4-1shot-team; goes on where it was interrupted.
 
+    The built-in glyphs need no files and little time: team train glyphs-conv4-1shot --method tpn
     On several GPUs or processes: torchrun --nproc-per-node 2 -m team.cli train CELL
 
     Args:
-        cell: Data set, network, shots and variant (baseline, tim, eam or team).
+        cell: Data set, network, shots and, unless given as --method, what to train.
+        method: A row of the ablation (baseline, tim, eam, team), or relationnet, tpn, gnn, maml, maml+ or reptile.
         root: Official files of the data set, if it is not prepared yet.
         runs: Folder for checkpoints, metrics and the trained model.
         device: auto, cpu or cuda.
@@ -134,7 +137,7 @@ def train(
     from team.recipes.run import Runner
     from team.training.distributed import start
 
-    recipe, variant, shots = parse_cell(cell)
+    recipe, variant, shots = parse_cell(cell if method is None else f"{cell}-{method}")
     world, where = start(_device(device))
     runner = Runner(recipe, runs, where, root, compile=where != "cpu" and world.size == 1, world=world)
     outcome = runner.train_cell(variant, shots)

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from team.backbones import create_backbone
-from team.methods import Method, create_method
+from team.backbones import create_backbone, feature_dim
+from team.methods import Method, create_method, list_options
 from team.training.checkpoint import (
     CheckpointError,
     load_checkpoint,
@@ -51,13 +51,19 @@ class Model:
         method_options: dict[str, Any] | None = None,
         seed: int | None = None,
     ) -> Model:
-        """A new model; with a seed its weights depend on that alone, and torch's own random state is left as it was."""
+        """A new model; with a seed its weights depend on that alone, and torch's own random state is left as it was.
+
+        A method with learned weights gets the width of the network's features as its option ``dim``.
+        """
+        method_options = dict(method_options or {})
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
             network = create_backbone(backbone, **(backbone_options or {}))
-            head = create_method(method, **(method_options or {}))
-        return cls(network, head, backbone, backbone_options or {}, method, method_options or {}, size)
+        if "dim" in list_options(method):
+            method_options.setdefault("dim", feature_dim(network, size))
+        head = create_method(method, **method_options)
+        return cls(network, head, backbone, backbone_options or {}, method, method_options, size)
 
     def start_from(self, path: Path) -> None:
         """Take the network, and the story of its pre-training, from the model in this file."""

@@ -1,6 +1,7 @@
 """Measuring methods: accuracy with confidence intervals, from features or from images; paired comparison."""
 
-from team.evaluation.embed import by_class, embed, episode_statistics, evaluate_images
+from team.backbones.statistics import episode_statistics
+from team.evaluation.embed import by_class, embed, evaluate_images
 from team.evaluation.evaluate import Evaluation, evaluate
 from team.evaluation.paired import Comparison, compare, compare_accuracies
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from team.backbones import feature_dim
+from team.backbones.statistics import episode_statistics
 from team.data.augment import normalise
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeIndices, EpisodeSampler
 from team.data.sampling import Sampling
 from team.evaluation.evaluate import Evaluation, evaluate, run_episodes
 from team.methods.base import Method
+from team.methods.network import NetworkMethod
 
 Statistics = Literal["running", "episode"]
 """What batch normalisation uses at test: the running statistics of training, or those of the episode itself (the
@@ -60,8 +58,13 @@ def evaluate_images(
 ) -> Evaluation:
     """Accuracy of a network and a method on episodes drawn from images; arguments are those of :func:`evaluate`.
 
-    With running statistics every image is embedded once; with episode statistics every episode is embedded anew.
+    With running statistics every image is embedded once; with episode statistics every episode is embedded anew. A
+    method that fits the network itself to each episode takes episode statistics.
     """
+    adapts = isinstance(method, NetworkMethod)
+    if isinstance(method, NetworkMethod):
+        method.check_statistics(statistics)
+        method.check_sizes(ways=ways, shots=shots, dim=feature_dim(network, size or images.images.shape[-1]))
     if statistics == "running":
         features = by_class(embed(network, images.images, size=size), images)
         return evaluate(
@@ -87,44 +90,31 @@ def evaluate_images(
     )
     support, asked = ways * shots, ways * (shots + queries)
     points = asked + ways * unlabelled
-    batch = max(1, 2048 // points)
+    batch = max(1, (512 if adapts else 2048) // points)  # to fit weights keeps what a pass computed
     pixels = images.images.to(device)
 
+    def split(points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return points[:, :support], points[:, support:asked], points[:, asked:]
+
+    def episode_images(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
+        inputs = normalise(pixels[drawn.points.reshape(-1).to(device)], size)
+        return split(inputs.reshape(*drawn.points.shape, *inputs.shape[1:]))
+
     def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
-        index = drawn.points
         with episode_statistics(network, points):
-            features = _forward(network, pixels[index.reshape(-1).to(device)], size)
-        features = features.reshape(*index.shape, -1)
-        return features[:, :support], features[:, support:asked], features[:, asked:]
+            features = _forward(network, pixels[drawn.points.reshape(-1).to(device)], size)
+        return split(features.reshape(*drawn.points.shape, -1))
 
-    return run_episodes(method, embed_episodes, sampler, episodes=episodes, batch=batch, seed=seed, device=device)
-
-
-@contextmanager
-def episode_statistics(network: nn.Module, points: int) -> Iterator[None]:
-    """Within this context, batch normalisation uses the statistics of each run of ``points`` images by itself."""
-    layers = [module for module in network.modules() if isinstance(module, _BatchNorm)]
-    before = [vars(layer).get("forward") for layer in layers]
-    for layer in layers:
-        layer.forward = partial(_normalise_groups, layer, points)  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        for layer, forward in zip(layers, before, strict=True):
-            del layer.forward
-            if forward is not None:
-                layer.forward = forward  # type: ignore[method-assign]
-
-
-def _normalise_groups(layer: _BatchNorm, points: int, inputs: Tensor) -> Tensor:
-    """Batch normalisation of ``[E·points, C, ...]`` with statistics over each group of points."""
-    grouped = inputs.reshape(-1, points, *inputs.shape[1:]).transpose(0, 1)
-    folded = grouped.reshape(points, -1, *inputs.shape[2:])  # [points, E·C, ...]: each group's channels stand apart
-    groups = len(inputs) // points
-    weight = None if layer.weight is None else layer.weight.repeat(groups)
-    bias = None if layer.bias is None else layer.bias.repeat(groups)
-    result = F.batch_norm(folded, None, None, weight, bias, training=True, eps=layer.eps)
-    return result.reshape(grouped.shape).transpose(0, 1).reshape(inputs.shape)
+    return run_episodes(
+        method,
+        episode_images if adapts else embed_episodes,
+        sampler,
+        episodes=episodes,
+        batch=batch,
+        seed=seed,
+        device=device,
+        network=network,
+    )
 
 
 def _forward(network: nn.Module, images: Tensor, size: int | None) -> Tensor:

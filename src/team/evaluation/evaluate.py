@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from team.data.sampler import EpisodeIndices, EpisodeSampler
 from team.data.sampling import Sampling
 from team.episode import Episode, check_features
 from team.evaluation.calibration import Calibration
 from team.methods.base import Method
+from team.methods.network import NetworkMethod
 from team.seeding import generator
 
 BLOCK = 256
@@ -116,9 +117,11 @@ def run_episodes(
     batch: int,
     seed: int,
     device: torch.device,
+    network: nn.Module | None = None,
 ) -> Evaluation:
     """Evaluate with features from ``embed``, from drawn episodes to support, query and unlabelled ``[B, n, d]``.
 
+    network: given to a method that fits it to each episode; ``embed`` then gives images ``[B, n, 3, H, W]``.
     Nothing is read back from the device before the last episode has been sent to it.
     """
     if episodes < 1:
@@ -131,9 +134,13 @@ def run_episodes(
         support, query, more = embed(drawn)
         unlabelled = more if sampler.unlabelled else None
         episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways, unlabelled)
-        if number == 0:
-            method.check(episode)
-        log_confidence, predicted = method.log_probabilities(episode).max(-1)
+        if network is not None and isinstance(method, NetworkMethod):
+            scores = method.adapted(network, episode)
+        else:
+            if number == 0:
+                method.check(episode)
+            scores = method.log_probabilities(episode)
+        log_confidence, predicted = scores.max(-1)
         right = predicted == drawn.query_labels.to(device)
         results.append(right.double().mean(-1))
         calibration.add(log_confidence.exp(), right)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from team.data.glyphs import Part
 from team.data.request import Request
 from team.data.sampling import Sampling
 from team.evaluation import Evaluation, evaluate, evaluate_images
@@ -19,6 +20,7 @@ from team.evaluation.features import Features, cached_features
 from team.leaderboard.settings import Setting, build, settings_of
 from team.leaderboard.store import Outcome, kept
 from team.methods import create_method
+from team.methods.network import NetworkMethod
 from team.model import Model, load_model
 from team.provenance import file_checksum, hardware, source_checksum
 from team.recipes.run import Runner
@@ -78,7 +80,7 @@ class Bench:
 
     def fits_network(self) -> bool:
         """Whether the method the model was trained with fits the network to each episode: there are no features."""
-        return hasattr(self._model.method, "adapted")
+        return isinstance(self._model.method, NetworkMethod)
 
     def _measure(self, name: str, setting: Setting | None, protocol: Protocol) -> Outcome:
         if setting is None and self._model.method_name != name:
@@ -87,7 +89,8 @@ class Bench:
         score: Callable[..., Evaluation]
         if setting is None and self.fits_network():
             network = self._model.network.to(self.runner.device)
-            score = partial(evaluate_images, network, method, self.runner.images("test"), size=self._model.size)
+            images, size = self.runner.images("test"), self._model.size
+            score = partial(evaluate_images, network, method, images, size=size, statistics="episode")
         else:
             score = partial(evaluate, method, self._features("test"))
         score(**protocol.options() | {"episodes": 2})  # what is done once is not timed
@@ -118,16 +121,16 @@ class Bench:
         """The mean feature of the training classes ``[d]``."""
         return self._cached("train", TRAINING_IMAGES).mean()
 
-    def _features(self, part: str) -> dict[str, Tensor]:
+    def _features(self, part: Part) -> dict[str, Tensor]:
         if part not in self._by_class:
             self._by_class[part] = self._cached(part, None).by_class()
         return self._by_class[part]
 
-    def _cached(self, part: str, each: int | None) -> Features:
+    def _cached(self, part: Part, each: int | None) -> Features:
         images = partial(self.runner.images, part)
         return cached_features(self.weights, self._data(part), images, each=each, device=self.runner.device)
 
-    def _data(self, part: str) -> str:
+    def _data(self, part: Part) -> str:
         """The checksum of a part of the data set, without reading its images if it is prepared."""
         recipe = self.runner.recipe
         size = recipe.stored_size or recipe.size
@@ -137,7 +140,7 @@ class Bench:
         index = request.index()
         return self.runner.images(part).checksum if index is None else index.checksum
 
-    def _key(self, part: str, name: str, protocol: Protocol) -> dict[str, Any]:
+    def _key(self, part: Part, name: str, protocol: Protocol) -> dict[str, Any]:
         return {
             "method": name,
             "weights": self._weights_checksum,

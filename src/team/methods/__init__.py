@@ -9,15 +9,20 @@ from team.methods.alpha_tim import AlphaTIM
 from team.methods.base import Method
 from team.methods.baseline import Baseline, BaselinePP
 from team.methods.bd_cspn import BDCSPN
+from team.methods.gnn import GNN
 from team.methods.label_propagation import LabelPropagation
 from team.methods.laplacianshot import LaplacianShot
+from team.methods.maml import MAML, MAMLPlus
 from team.methods.matchingnet import MatchingNet
 from team.methods.protonet import ProtoNet
 from team.methods.pt_map import PTMAP
+from team.methods.relationnet import RelationNet
+from team.methods.reptile import Reptile
 from team.methods.simpleshot import SimpleShot
 from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
 from team.methods.team import TEAM
 from team.methods.tim import TIM
+from team.methods.tpn import TPN
 from team.methods.transductive_finetuning import TransductiveFinetuning
 
 _METHODS: dict[str, type[Method]] = {
@@ -25,17 +30,23 @@ _METHODS: dict[str, type[Method]] = {
     "baseline": Baseline,
     "baseline++": BaselinePP,
     "bd-cspn": BDCSPN,
+    "gnn": GNN,
     "label-propagation": LabelPropagation,
     "laplacianshot": LaplacianShot,
+    "maml": MAML,
+    "maml+": MAMLPlus,
     "masked-soft-kmeans": MaskedSoftKMeans,
     "matchingnet": MatchingNet,
     "protonet": ProtoNet,
     "pt-map": PTMAP,
+    "relationnet": RelationNet,
+    "reptile": Reptile,
     "simpleshot": SimpleShot,
     "soft-kmeans": SoftKMeans,
     "soft-kmeans-cluster": SoftKMeansCluster,
     "team": TEAM,
     "tim": TIM,
+    "tpn": TPN,
     "transductive-finetuning": TransductiveFinetuning,
 }
 
@@ -45,14 +56,19 @@ def list_methods() -> list[str]:
     return sorted(_METHODS)
 
 
-def create_method(name: str, **options: Any) -> Method:
-    """The method of this name with these options; ``create_method("team", k=5)`` is the paper's formula."""
+def list_options(name: str) -> list[str]:
+    """The options of the method of this name."""
     if name not in _METHODS:
         raise ValueError(f"no method is called {name!r}; there are {', '.join(list_methods())}")
-    known = list(inspect.signature(_METHODS[name]).parameters)
+    return list(inspect.signature(_METHODS[name]).parameters)
+
+
+def create_method(name: str, **options: Any) -> Method:
+    """The method of this name with these options; ``create_method("team", k=5)`` is the paper's formula."""
+    known = list_options(name)
     if unknown := sorted(set(options) - set(known)):
         raise TypeError(f"{name} has no option {', '.join(unknown)}; it has {', '.join(known)}")
     return _METHODS[name](**options)
 
 
-__all__ = ["TEAM", "Method", "ProtoNet", "create_method", "list_methods"]
+__all__ = ["TEAM", "Method", "ProtoNet", "create_method", "list_methods", "list_options"]

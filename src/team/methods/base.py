@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from team.checks import check_positive
 from team.episode import Episode, check_episode
@@ -29,6 +30,9 @@ class Method(nn.Module, ABC):
 
     mixing: bool = False
     """Whether training with this method blends the images of an episode (Sec. 3.2)."""
+
+    plain_descent: ClassVar[bool] = False
+    """Whether training goes straight down the gradient of the loss, times the learning rate, and not by Adam."""
 
     def __init__(self, *, temperature: float = 1.0, learn_temperature: bool = False) -> None:
         super().__init__()
@@ -61,6 +65,16 @@ class Method(nn.Module, ABC):
         """Raise if this method's settings do not fit the episode. Called once at the door."""
         return
 
+    def check_sizes(self, *, ways: int, shots: int, dim: int) -> None:
+        """Raise if this method does not fit episodes of these sizes, before there are any."""
+        labels = torch.arange(ways).repeat_interleave(shots)[None]
+        self.check(Episode(torch.zeros(1, ways * shots, dim), labels, torch.zeros(1, 1, dim), ways))
+
     @abstractmethod
     def log_probabilities(self, episode: Episode) -> Tensor:
         """``[B, Q, N]``, normalised over classes, for an episode known to be right; must not wait for the device."""
+
+    def loss(self, episode: Episode, answers: Tensor) -> tuple[Tensor, Tensor]:
+        """What training minimises (Eq. 1), and the log-probabilities ``[B, Q, N]``; answers: true labels ``[B, Q]``."""
+        scores = self.log_probabilities(episode)
+        return F.nll_loss(scores.flatten(0, 1), answers.flatten()), scores

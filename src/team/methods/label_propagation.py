@@ -46,30 +46,45 @@ class LabelPropagation(Method):
         self.k, self.alpha, self.length_scale, self.loops = k, alpha, length_scale, loops
 
     def log_probabilities(self, episode: Episode) -> Tensor:
+        return self.propagated(episode)[..., episode.labels.shape[-1] :, :].log_softmax(-1)
+
+    def propagated(self, episode: Episode) -> Tensor:
+        """F* over the temperature, for support and queries, ``[B, S + Q, N]``."""
         dtype = result_dtype(episode.support)
         samples = torch.cat([episode.support, episode.query], -2).to(dtype)
         labelled = episode.membership(dtype)
         unlabelled = labelled.new_zeros(*episode.query.shape[:-1], episode.ways)
         spread = propagate(self.graph(samples), torch.cat([labelled, unlabelled], -2), self.alpha)
-        scores: Tensor = spread[..., labelled.shape[-2] :, :] / self.temperature
-        return scores.log_softmax(-1)
+        return spread / self.temperature
 
     def graph(self, samples: Tensor) -> Tensor:
-        """S for samples ``[B, n, d]``, as ``[B, n, n]``: symmetric, with eigenvalues between -1 and 1.
-
-        Normalised by logarithms: an outlier, whose weights all underflow, still is its neighbours' neighbour.
-        """
+        """S for samples ``[B, n, d]``, as ``[B, n, n]``: symmetric, with eigenvalues between -1 and 1."""
         squares, near, rounding = nearest_neighbours(samples, self.k)
-        near = near | near.mT
-        mean = (squares * near).sum((-1, -2), keepdim=True) / near.sum((-1, -2), keepdim=True)
-        variance = torch.maximum(self.length_scale**2 * mean, rounding).clamp_min(1e-30)  # σ²
-        log_weights = (-squares / (2 * variance)).masked_fill(~near, -torch.inf)
-        if self.loops:
-            itself = torch.eye(samples.shape[-2], dtype=torch.bool, device=samples.device)
-            log_weights = log_weights.masked_fill(itself, 0.0)
-        degrees = log_weights.logsumexp(-1)
-        normalised = log_weights - (degrees[..., :, None] + degrees[..., None, :]) / 2
-        return normalised.exp()
+        variance = neighbour_variance(squares, near, rounding, self.length_scale)
+        return normalised_weights(squares, near, variance, self.loops)
+
+
+def neighbour_variance(squares: Tensor, near: Tensor, rounding: Tensor, length_scale: float) -> Tensor:
+    """σ² of each episode, ``[B, 1, 1]``, from what :func:`nearest_neighbours` gives; at least what rounding makes."""
+    near = near | near.mT
+    mean = (squares * near).sum((-1, -2), keepdim=True) / near.sum((-1, -2), keepdim=True)
+    return torch.maximum(length_scale**2 * mean, rounding).clamp_min(1e-30)
+
+
+def normalised_weights(squares: Tensor, near: Tensor, variance: Tensor, loops: bool) -> Tensor:
+    """D^(-1/2) W D^(-1/2) with W_ij = exp(-squares_ij / 2 variance) where either is near the other, ``[B, n, n]``.
+
+    loops: whether a sample is also joined to itself, W_ii = 1.
+
+    Normalised by logarithms: an outlier, whose weights all underflow, still is its neighbours' neighbour.
+    """
+    log_weights = (-squares / (2 * variance)).masked_fill(~(near | near.mT), -torch.inf)
+    if loops:
+        itself = torch.eye(squares.shape[-1], dtype=torch.bool, device=squares.device)
+        log_weights = log_weights.masked_fill(itself, 0.0)
+    degrees = log_weights.logsumexp(-1)
+    normalised = log_weights - (degrees[..., :, None] + degrees[..., None, :]) / 2
+    return normalised.exp()
 
 
 def propagate(graph: Tensor, labels: Tensor, alpha: float) -> Tensor:

@@ -10,11 +10,11 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from team.checks import check_positive
 from team.episode import Episode, class_means
 from team.methods.base import Method
+from team.methods.layers import linear, seeded_linear
 from team.methods.protonet import squared_euclidean
 
 
@@ -100,7 +100,8 @@ class MaskedSoftKMeans(SoftKMeans):
     ) -> None:
         super().__init__(rounds=rounds, temperature=temperature, learn_temperature=learn_temperature)
         generator = torch.Generator().manual_seed(seed)
-        self.hidden, self.output = small_linear(5, 20, generator), small_linear(20, 2, generator)
+        self.hidden = seeded_linear(5, 20, generator, deviation=0.01)
+        self.output = seeded_linear(20, 2, generator, deviation=0.01)
 
     def assign(self, unlabelled: Tensor, prototypes: Tensor) -> Tensor:
         squares = squared_euclidean(unlabelled, prototypes)
@@ -112,7 +113,7 @@ class MaskedSoftKMeans(SoftKMeans):
     def _threshold_and_slope(self, statistics: Tensor) -> tuple[Tensor, Tensor]:
         """β and γ, ``[B, 1, N]`` each, in the precision of ``statistics [B, N, 5]``."""
         for layer in (self.hidden, self.output):
-            statistics = F.linear(statistics, layer.weight.to(statistics), layer.bias.to(statistics))
+            statistics = linear(layer, statistics)
             statistics = statistics.tanh() if layer is self.hidden else statistics.exp()
         threshold, slope = statistics[..., None, :].unbind(-1)
         return threshold.mT, slope.mT
@@ -126,11 +127,3 @@ def distance_statistics(distances: Tensor) -> Tensor:
     standard = centred / spread
     skewness, kurtosis = standard.pow(3).mean(-2), standard.pow(4).mean(-2) - 3
     return torch.stack([distances.amin(-2), distances.amax(-2), variance, skewness, kurtosis], -1)
-
-
-def small_linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
-    """A linear layer with weights of deviation 0.01, drawn from the generator and from no other."""
-    layer = nn.Linear(inputs, outputs, device="meta")
-    layer.weight = nn.Parameter(0.01 * torch.randn(outputs, inputs, generator=generator))
-    layer.bias = nn.Parameter(torch.zeros(outputs))
-    return layer

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from team.recipes import conv4, resnet18, semi
+from team.recipes.glyphs import GLYPHS
 from team.recipes.recipe import VARIANTS, Recipe, Variant
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe for file in (conv4, resnet18) for recipe in (file.MINIIMAGENET, file.CIFAR100, file.CUB)
-} | {semi.MINIIMAGENET.name: semi.MINIIMAGENET}
+} | {recipe.name: recipe for recipe in (semi.MINIIMAGENET, GLYPHS)}
 
 
 def parse_cell(cell: str) -> tuple[Recipe, Variant, int]:
@@ -19,7 +20,8 @@ def parse_cell(cell: str) -> tuple[Recipe, Variant, int]:
                 return recipe, variant, int(cell[len(start) : -len(end)])
     raise ValueError(
         f"{cell!r} is no cell; write e.g. cifar100-conv4-5shot-team: one of {', '.join(RECIPES)}, "
-        f"a number of shots, one of {', '.join(VARIANTS)} (semi: {', '.join(semi.MINIIMAGENET.variants)})"
+        f"a number of shots, one of {', '.join(conv4.MINIIMAGENET.variants)} "
+        f"(semi: {', '.join(semi.MINIIMAGENET.variants)})"
     )
 
 

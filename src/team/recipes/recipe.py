@@ -5,11 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from team.recipes.learned import LEARNED
 from team.training.settings import EpisodicSettings, PretrainSettings
 
-Variant = Literal["baseline", "tim", "eam", "team", "soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans"]
-"""The rows of the paper's ablation (ProtoNet, + mixing, + adaptive metric, + bi-directional similarity), and the peers
-of TEAM-semi, which are methods of their own."""
+Variant = Literal[
+    "baseline",
+    "tim",
+    "eam",
+    "team",
+    "soft-kmeans",
+    "soft-kmeans-cluster",
+    "masked-soft-kmeans",
+    "relationnet",
+    "tpn",
+    "gnn",
+    "maml",
+    "maml+",
+    "reptile",
+]
+"""What a cell trains: a row of the paper's ablation (ProtoNet, + mixing, + adaptive metric, + bi-directional
+similarity), or another method under its own name, a peer of TEAM-semi or one with learned parts."""
 
 VARIANTS: dict[Variant, dict[str, Any]] = {
     "baseline": {"mixing": False, "metric": False, "bidirectional": False, "squared": True},
@@ -24,8 +39,8 @@ VARIANTS: dict[Variant, dict[str, Any]] = {
 class Recipe:
     """One data set and one network, for all methods and shots.
 
-    variants: the rows it can train
-    method: options for the method "team" shared by all variants of it, e.g. k and the temperature's start
+    variants: what it can train
+    method: options for the method "team" shared by all rows of the ablation, e.g. k and the temperature's start
     pretrain: None trains from scratch; episodic: shots are set per cell
     by_variant, by_shots: settings of EpisodicSettings that differ for a variant or a number of shots
     choice_episodes: on how many validation episodes the temperature is chosen
@@ -45,10 +60,11 @@ class Recipe:
     stored_size: int | None = None
     """Side of the images in the cache, where it is not the network's input size; the device enlarges them."""
     encoding: str = "exact"
+    backbone_options: dict[str, Any] = field(default_factory=dict)
     method: dict[str, Any] = field(default_factory=dict)
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)
-    variants: tuple[Variant, ...] = tuple(VARIANTS)
+    variants: tuple[Variant, ...] = (*VARIANTS, "relationnet", "tpn", "gnn", "maml", "maml+", "reptile")
     choice_episodes: int = 2000
     labelled: float | None = None
     partitions: int = 1
@@ -61,11 +77,14 @@ class Recipe:
         return "team" if variant in VARIANTS else variant
 
     def method_options(self, variant: Variant) -> dict[str, Any]:
+        if variant in LEARNED:
+            return LEARNED[variant].options
         options = self.method | VARIANTS[variant] if variant in VARIANTS else {}
         return {"learn_temperature": True} | options
 
     def settings(self, variant: Variant, shots: int) -> EpisodicSettings:
-        changes = self.by_variant.get(variant, {}) | self.by_shots.get(shots, {})
+        learned = LEARNED[variant].settings if variant in LEARNED else {}
+        changes = learned | self.by_variant.get(variant, {}) | self.by_shots.get(shots, {})
         return replace(self.episodic, shots=shots, **changes)
 
     def partition(self, number: int) -> Recipe:

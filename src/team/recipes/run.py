@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from team.data import load
+from team.data.glyphs import Part, load_glyphs
 from team.data.images import ImageSet
 from team.data.sampling import BALANCED, Sampling
 from team.evaluation.embed import by_class, embed, evaluate_images
@@ -50,12 +51,17 @@ class Runner:
             return self
         return replace(self, recipe=self.recipe.partition(number), folder=self.folder / f"partition-{number}")
 
-    def images(self, part: str) -> ImageSet:
+    def images(self, part: Part) -> ImageSet:
         """One part of the data set, on the device; the test part is read by nothing but the final evaluation."""
         recipe = self.recipe
         if part not in self._loaded:
             size = recipe.stored_size or recipe.size
-            images = load(recipe.dataset, part, root=self.root, split=recipe.split, size=size, encoding=recipe.encoding)
+            if recipe.dataset == "glyphs":
+                images = load_glyphs(part, size=size)
+            else:
+                images = load(
+                    recipe.dataset, part, root=self.root, split=recipe.split, size=size, encoding=recipe.encoding
+                )
             self._loaded[part] = images.to(self.device)
         if part == "train" and recipe.labelled is not None:
             return self._loaded[part].partitioned(recipe.labelled, recipe.episodic.seed)
@@ -119,7 +125,7 @@ class Runner:
         """
         model.info["variant"] = variant
         model.info["recipe"] = self.recipe.name
-        if model.method_options.get("bidirectional", True):
+        if model.method_name == "team" and model.method_options.get("bidirectional", True):
             learned = float(model.method.temperature.detach())
             episodes = self.recipe.choice_episodes
             score = self._scorer(model, self.images("val"), variant, shots, episodes, 2)
@@ -226,11 +232,15 @@ class Runner:
 
     def _fresh(self, variant: Variant | None = None) -> Model:
         """A model with weights drawn from the recipe's seed, with the method of a variant or, None, any at all."""
-        recipe, seed = self.recipe, self.recipe.episodic.seed
-        method, options = (
-            ("team", {}) if variant is None else (recipe.method_name(variant), recipe.method_options(variant))
+        recipe = self.recipe
+        model = Model.create(
+            recipe.backbone,
+            "team" if variant is None else recipe.method_name(variant),
+            recipe.size,
+            backbone_options=recipe.backbone_options,
+            method_options={} if variant is None else recipe.method_options(variant),
+            seed=recipe.episodic.seed,
         )
-        model = Model.create(recipe.backbone, method, recipe.size, method_options=options, seed=seed)
         model.network.to(self.device)
         model.method.to(self.device)
         return model

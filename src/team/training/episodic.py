@@ -11,10 +11,13 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
+from team.backbones import feature_dim
+from team.backbones.statistics import episode_statistics
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeSampler
 from team.episode import Episode, class_means
-from team.evaluation.embed import embed, episode_statistics, evaluate_images
+from team.evaluation.embed import embed, evaluate_images
+from team.methods.network import NetworkMethod
 from team.methods.team import TEAM
 from team.mixing import draw_mixing, mix
 from team.model import Model
@@ -25,14 +28,13 @@ from team.training.settings import EpisodicSettings, to_json
 
 
 class EpisodicTraining(Objective):
-    """The negative log-probability of the queries' labels, averaged over the episodes of a step.
+    """The method's loss, for most the negative log-probability of the queries' labels, over the episodes of a step.
 
     Of images that are partitioned, support and queries are labelled ones, and the unlabelled set of an episode, which
     ``settings.unlabelled`` asks for, is drawn from the others.
     """
 
     name, unit = "training", "episodes"
-    graph = True
 
     def __init__(
         self, model: Model, train: ImageSet, validation: ImageSet, settings: EpisodicSettings, *, compile: bool = False
@@ -59,6 +61,14 @@ class EpisodicTraining(Objective):
             unlabelled=settings.validation_unlabelled,
         )
         self.device = device
+        method, width = model.method, feature_dim(model.network, model.size)
+        for ways in (settings.ways, settings.validation_ways):
+            method.check_sizes(ways=ways, shots=settings.shots, dim=width)
+        self.graph = not isinstance(method, NetworkMethod)  # which goes through gradients again
+        if isinstance(method, NetworkMethod):
+            method.check_statistics(settings.statistics)
+            if settings.seen_prototypes:
+                raise ValueError(f"seen_prototypes are features, and {method.name} trains on images; switch them off")
         self.module = nn.ModuleDict({"network": model.network, "method": model.method.to(device)})
         self.running: _RunningPrototypes | None = None
         if settings.seen_prototypes:
@@ -80,6 +90,9 @@ class EpisodicTraining(Objective):
         cuda = self.device.type == "cuda"
         rate = torch.tensor(self.settings.learning_rate, device=self.device) if cuda else self.settings.learning_rate
         parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        if self.model.method.plain_descent:
+            decay = self.settings.weight_decay
+            return torch.optim.SGD(parameters, lr=rate, weight_decay=decay, fused=cuda or None)
         return torch.optim.AdamW(
             parameters, lr=rate, weight_decay=self.settings.weight_decay, capturable=cuda, fused=cuda or None
         )
@@ -147,36 +160,43 @@ class EpisodicTraining(Objective):
         return partner, weight
 
     def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        index = inputs["index"]
-        episodes, points = index.shape
+        method = self.model.method
+        if isinstance(method, NetworkMethod):
+            images = self.forward.inputs(self.train.images[inputs["index"].flatten()], inputs["augmentation"])
+            episode, answers = self._episode(images.reshape(*inputs["index"].shape, *images.shape[1:]))
+            loss, scores = method.adapted_loss(self.model.network, episode, answers)
+        else:
+            episode, answers = self._episode(self._features(inputs))
+            loss, scores = method.loss(episode, answers)
+        return loss, (scores.argmax(-1) == answers).double().mean()
+
+    def _features(self, inputs: dict[str, Tensor]) -> Tensor:
+        """Features of what was drawn ``[E, n, d]``; running class means follow them, those of other classes go in."""
+        index, method = inputs["index"], self.model.method
 
         def blend(images: Tensor) -> Tensor:
-            tasks = images.reshape(episodes, points, *images.shape[1:])
+            tasks = images.reshape(*index.shape, *images.shape[1:])
             return mix(tasks, inputs["partner"], inputs["weight"]).flatten(0, 1)
 
         pixels = self.train.images[index.flatten()]
         features = self.forward(pixels, inputs["augmentation"], blend if "partner" in inputs else None)
-        features = features.reshape(episodes, points, -1)
-        episode, answers = self._episode(features)
-        method = self.model.method
+        features = features.reshape(*index.shape, -1)
         if self.running is not None:
             if isinstance(method, TEAM):
                 method.settings = replace(method.settings, seen=self.running.prototypes[inputs["others"]])
             known = self._support + self._queries
             labels = self.train.labels[index[:, :known].flatten()]
             self.running.update(features[:, :known].detach().flatten(0, 1), labels)
-        scores = method.log_probabilities(episode)
-        loss = F.nll_loss(scores.flatten(0, 1), answers.flatten())
-        return loss, (scores.argmax(-1) == answers).double().mean()
+        return features
 
-    def _episode(self, features: Tensor) -> tuple[Episode, Tensor]:
-        """Episodes of features ``[E, S + Q + U, d]``, and the labels of their queries ``[E, Q]``."""
+    def _episode(self, points: Tensor) -> tuple[Episode, Tensor]:
+        """Episodes of features or images ``[E, S + Q + U, ...]``, and the labels of their queries ``[E, Q]``."""
         settings, asked = self.settings, self._support + self._queries
-        classes = torch.arange(settings.ways, device=features.device)
-        labels = classes.repeat_interleave(settings.shots).expand(len(features), -1)
-        answers = classes.repeat_interleave(settings.queries).expand(len(features), -1)
-        unlabelled = features[:, asked:] if settings.unlabelled else None
-        support, query = features[:, : self._support], features[:, self._support : asked]
+        classes = torch.arange(settings.ways, device=points.device)
+        labels = classes.repeat_interleave(settings.shots).expand(len(points), -1)
+        answers = classes.repeat_interleave(settings.queries).expand(len(points), -1)
+        unlabelled = points[:, asked:] if settings.unlabelled else None
+        support, query = points[:, : self._support], points[:, self._support : asked]
         return Episode(support, labels, query, settings.ways, unlabelled), answers
 
     def validate(self) -> float:

@@ -21,9 +21,13 @@ class Forward:
 
     def __call__(self, images: Tensor, drawn: Tensor, blend: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """images: uint8 ``[n, 3, H, W]``, drawn: ``[n, 7]`` -> float32 features ``[n, d]``; blend: applied before."""
-        inputs = self.augmentation.apply(images, drawn, self.size)
+        inputs = self.inputs(images, drawn)
         if blend is not None:
             inputs = blend(inputs)
         inputs = inputs.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cuda", torch.bfloat16, enabled=self.cuda):
             return self.network(inputs).float()
+
+    def inputs(self, images: Tensor, drawn: Tensor) -> Tensor:
+        """What the network takes, float32 ``[n, 3, size, size]``."""
+        return self.augmentation.apply(images, drawn, self.size)

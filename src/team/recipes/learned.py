@@ -1,0 +1,31 @@
+"""Methods with learned parts, trained by the recipes of all data sets from the same pre-trained network as TEAM.
+
+Settings are the recipe's unless told otherwise here. None of these was chosen on the validation classes of a real
+data set yet: options are the papers' (see each method), everything else is what TEAM is trained with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# A step through gradients of gradients takes about ten times as long, and so does every episode of a validation.
+_NETWORK: dict[str, Any] = {"statistics": "episode", "validation_episodes": 300}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """options: of the method, beside ``dim``, which is the network's; settings: of EpisodicSettings that differ."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+LEARNED: dict[str, Learned] = {
+    "relationnet": Learned(),
+    "tpn": Learned(),
+    "gnn": Learned(),
+    "maml": Learned(settings=_NETWORK),
+    "maml+": Learned(settings=_NETWORK),
+    "reptile": Learned(settings=_NETWORK | {"learning_rate": 1.0}),
+}
