@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import SupportsIndex
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from team.checks import check_counts
 from team.episode import Episode, result_dtype
 
 Gradient = Callable[[Tensor], Tensor]
@@ -91,5 +91,4 @@ def _entropy_slope(log_p: Tensor, alpha: float) -> Tensor:
 
 def check_iterations(iterations: int) -> None:
     """Raise unless this is a number of iterations; zero leaves the classifier at its start."""
-    if isinstance(iterations, bool) or not isinstance(iterations, SupportsIndex) or int(iterations) < 0:
-        raise ValueError(f"iterations must be a whole number, 0 or more, not {iterations!r}")
+    check_counts(iterations=iterations)
