@@ -56,8 +56,8 @@ class TEAMPlus(Method):
         neighbours: int = 10,
         smoothing: float = 0.4,
         start: float = 2.0,
-        shrinkage: float = 0.3,
-        doubt: float = 0.25,
+        shrinkage: float = 0.15,
+        doubt: float = 0.3,
         temperature: float = 0.045,
         learn_temperature: bool = False,
     ) -> None:
