@@ -17,7 +17,7 @@ from team.cli import main
 ROOT = Path(__file__).resolve().parent.parent
 
 
-COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "bench")
+COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "leaderboard", "bench")
 
 
 @dataclass
@@ -66,6 +66,8 @@ def test_every_command_has_help(command: str, team: Callable[..., Answer]) -> No
         (("data", "info", "nonsense"), "nonsense"),
         (("data", "prepare", "cub", "--root", "/nonexistent"), "/nonexistent"),
         (("bench", "train", "--device", "tpu"), "device must be"),
+        (("leaderboard", "--methods", "nonsense"), "no method is called 'nonsense'"),
+        (("leaderboard", "--samplings", "skewed"), "no sampling is called 'skewed'"),
     ],
 )
 def test_a_wrong_word_gets_one_line(words: tuple[str, ...], said: str, team: Callable[..., Answer]) -> None:

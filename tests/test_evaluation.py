@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from team.data.augment import normalise
 from team.data.sampler import EpisodeSampler
 from team.episode import Episode
 from team.evaluation import Evaluation, by_class, embed, episode_statistics, evaluate_images
+from team.evaluation.calibration import Calibration
 from team.methods import ProtoNet
 from team.seeding import generator
 
@@ -128,6 +130,52 @@ def test_support_and_queries_come_from_the_classes_they_stand_for() -> None:
         assert torch.equal(support[:, 0].reshape(3, 2)[:, :1].expand(3, 4), query[:, 0].reshape(3, 4))
 
 
+@pytest.mark.parametrize("sampling", ["balanced", "dirichlet", "uniform"])
+@pytest.mark.parametrize("present", [None, 2])
+def test_every_sampling_counts_its_own_labels(sampling: str, present: int | None) -> None:
+    features = {name: torch.full((90, 4), float(name)) for name in range(6)}
+    method = Watching()
+    result = evaluate(method, features, ways=3, queries=20, episodes=30, sampling=sampling, present=present)
+    assert (result.mean, result.calibration_error < 40) == (100, True)
+    assert (result.sampling, result.present) == (sampling, present)
+    assert result.concentration == (2.0 if sampling == "dirichlet" else None)
+    counts = torch.tensor([[(query[:, 0] == one).sum() for one in support[:, 0]] for support, query in method.episodes])
+    assert (counts.sum(1) == 60).all()
+    assert ((counts > 0).sum(1) <= (present or 3)).all()
+    assert (counts.unique().tolist() in ([20], [0, 30])) == (sampling == "balanced")
+
+
+def test_calibration_error_is_the_distance_of_confidence_from_accuracy() -> None:
+    def sure_of_the_second(episode: Episode) -> Tensor:
+        return torch.tensor([0.1, 0.8, 0.1]).log().expand(*episode.query.shape[:2], 3)
+
+    result = evaluate(Watching(sure_of_the_second), clouds(0.1), **SMALL)
+    assert result.calibration_error == pytest.approx(80 - 100 / 3)
+
+
+def test_calibration_error_is_the_textbooks_whatever_comes_together() -> None:
+    random = np.random.default_rng(0)
+    confidence = np.concatenate([random.random(500), [0.0, 1.0, 1 / 15, 2 / 15]])
+    right = random.random(len(confidence)) < confidence**2
+    expected, edges = 0.0, np.linspace(0, 1, 16)
+    for number, (low, high) in enumerate(itertools.pairwise(edges)):
+        inside = (confidence > low) & (confidence <= high) | ((number == 0) & (confidence == 0))
+        if inside.any():
+            expected += 100 * inside.mean() * abs(right[inside].mean() - confidence[inside].mean())
+    calibration = Calibration()
+    for part in np.array_split(np.arange(len(confidence)), 3):
+        calibration.add(torch.from_numpy(confidence[part]), torch.from_numpy(right[part]))
+    assert calibration.error() == pytest.approx(expected)
+
+
+def test_answers_that_are_not_numbers_are_an_error_and_not_an_accuracy() -> None:
+    def nothing(episode: Episode) -> Tensor:
+        return torch.full((*episode.query.shape[:2], 3), float("nan"))
+
+    with pytest.raises(ValueError, match="Watching gave probabilities that are not numbers"):
+        evaluate(Watching(nothing), clouds(0.1), **SMALL)
+
+
 @pytest.mark.parametrize(
     ("features", "change", "error", "words"),
     [
@@ -137,7 +185,10 @@ def test_support_and_queries_come_from_the_classes_they_stand_for() -> None:
         ({"a": torch.zeros(9, 4).long()}, {}, TypeError, r"features\['a'\] must hold floating point"),
         ({"a": np.zeros((9, 4))}, {}, TypeError, r"features\['a'\] must be a torch.Tensor, not ndarray"),
         ({"a": torch.zeros(9, 4), "b": torch.zeros(9, 5)}, {}, ValueError, r"features of one width, not \[4, 5\]"),
-        (clouds(1.0), {"sampling": "dirichlet"}, ValueError, "no sampling is called 'dirichlet'; there is 'balanced'"),
+        (clouds(1.0), {"sampling": "skewed"}, ValueError, "no sampling is called 'skewed'; there are balanced, dirich"),
+        (clouds(1.0), {"sampling": "dirichlet", "concentration": 0}, ValueError, "concentration must be positive"),
+        (clouds(1.0), {"present": 4}, ValueError, "present is 4, but episodes have 3 classes"),
+        (clouds(1.0), {"present": 0}, ValueError, "present must be a whole number of classes, 1 or more"),
         (clouds(1.0), {"ways": 8}, ValueError, "8-way episodes need at least 8 classes; there are 7"),
         (clouds(1.0), {"queries": 20}, ValueError, "class 0 has 20 images, but 1 shots and 20 queries"),
         (clouds(1.0), {"episodes": 0}, ValueError, "episodes must be 1 or more, not 0"),
@@ -238,6 +289,15 @@ def test_accuracy_with_episode_statistics_is_that_of_each_episode_embedded_alone
         index = torch.cat([drawn.support[episode], drawn.query[episode]])
         alone = copy.deepcopy(network).train()(normalise(images.images[index]))
         torch.testing.assert_close(torch.cat(method.episodes[episode]), alone.detach(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("statistics", ["running", "episode"])
+def test_images_too_are_drawn_as_asked(statistics: Any) -> None:
+    network, images = used_network(filters=8), tiny_images(6, 12, noise=90.0)
+    method = create_method("team")
+    result = evaluate_images(network, method, images, statistics=statistics, **SMALL, sampling="dirichlet", present=2)
+    assert (result.sampling, result.concentration, result.present) == ("dirichlet", 2.0, 2)
+    assert result.accuracies.shape == (40,)
 
 
 def test_episode_statistics_are_another_measurement_and_a_repeatable_one() -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from team.data.images import ImageSet
+from team.data.sampling import Sampling
 from team.model import load_model
 from team.recipes import RECIPES, conv4, reproduce, run
 from team.recipes.__main__ import main as train_cells
@@ -86,6 +87,10 @@ def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_pa
     assert model.info["temperature"]["chosen"] == pytest.approx(float(best) * model.info["temperature"]["learned"])
     runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10)
     assert asked[-1] == "test"
+    skewed = runner.evaluate_cell(model, "team", 1, tmp_path / "results", episodes=10, sampling=Sampling("uniform"))
+    assert (skewed.facts["sampling"], skewed.facts["present"]) == ("uniform", None)
+    assert 0 <= skewed.facts["calibration_error"] <= 100
+    assert set(read_results(tmp_path / "results")) == {"cub-conv4-1shot-team", "cub-conv4-1shot-team-uniform"}
 
 
 def test_a_cell_with_a_result_is_not_run_again(asked: list[str], tmp_path: Path) -> None:

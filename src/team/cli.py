@@ -149,6 +149,9 @@ def evaluate(
     shots: int | None = None,
     episodes: int = 1000,
     seed: int = 0,
+    sampling: Literal["balanced", "dirichlet", "uniform"] = "balanced",
+    concentration: float = 2.0,
+    present: int | None = None,
     results: Path | None = None,
     device: str = "auto",
 ) -> None:
@@ -160,21 +163,30 @@ def evaluate(
         shots: Other than what the weights were trained for.
         episodes: Number of test episodes.
         seed: Decides which episodes.
+        sampling: How queries are drawn over the classes of an episode.
+        concentration: Of the Dirichlet distribution.
+        present: Only so many of the classes have queries; all by default.
         results: Also write a result file into this folder.
         device: auto, cpu or cuda.
     """
+    from team.data.sampling import Sampling
     from team.model import load_model
     from team.recipes import RECIPES
     from team.recipes.run import Runner
     from team.weights import weights_path
 
+    drawing = Sampling(sampling, concentration, present)
     model = load_model(weights_path(weights))
     if model.info.get("recipe") not in RECIPES:
         raise ValueError(f"{weights} was not made by a recipe of this version, so its data set is not known")
     runner = Runner(RECIPES[model.info["recipe"]], Path("runs"), _device(device), root)
-    trained = int(model.info["training"]["settings"]["shots"])
-    result = runner.evaluate_cell(model, model.info["variant"], shots or trained, results, episodes=episodes, seed=seed)
-    print(f"{weights}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots or trained}-shot")
+    shots = shots or int(model.info["training"]["settings"]["shots"])
+    variant = model.info["variant"]
+    result = runner.evaluate_cell(model, variant, shots, results, episodes=episodes, seed=seed, sampling=drawing)
+    print(
+        f"{weights}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots}-shot, {drawing} "
+        f"queries; calibration error {result.facts['calibration_error']:.1f} %"
+    )
 
 
 def reproduce(
@@ -233,6 +245,72 @@ def reproduce(
     if report is not None:
         write_report(results, report)
         print(f"written: {report}", file=sys.stderr)
+
+
+def leaderboard(
+    methods: tuple[str, ...] = (),
+    datasets: tuple[str, ...] = ("miniimagenet", "cifar100", "cub"),
+    backbones: tuple[str, ...] = ("conv4", "resnet18"),
+    networks: tuple[str, ...] = ("baseline", "team"),
+    shots: tuple[int, ...] = (1, 5),
+    samplings: tuple[str, ...] = ("balanced", "dirichlet"),
+    concentration: float = 2.0,
+    present: int | None = None,
+    episodes: int = 1000,
+    seed: int = 0,
+    tune: bool = False,
+    weights: Path | None = None,
+    root: Path | None = None,
+    results: Path = Path("results"),
+    device: str = "auto",
+    format: Literal["text", "markdown", "json"] = "text",
+) -> None:
+    """Compare methods on the same features and episodes: accuracy, calibration, speed; goes on where interrupted.
+
+    Args:
+        methods: Which ones; all of them if none is named.
+        datasets: miniimagenet, cifar100, cub.
+        backbones: conv4, resnet18, where there are weights.
+        networks: Weights that give the features, by what they were trained as (baseline, tim, eam, team).
+        shots: Support images per class.
+        samplings: How queries are drawn: balanced, dirichlet, uniform.
+        concentration: Of the Dirichlet distribution.
+        present: Only so many of the 5 classes have queries; all by default.
+        episodes: Test episodes for each figure.
+        seed: Decides which episodes.
+        tune: Choose the methods' settings on validation classes first, and keep them in the results folder.
+        weights: Folder of model files of one's own, named like those of the package.
+        root: Official files of the data sets, if they are not prepared yet.
+        results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard.
+        device: auto, cpu or cuda.
+        format: What to print.
+    """
+    from team.data.sampling import Sampling
+    from team.leaderboard import Selection, write_leaderboard
+
+    chosen = Selection(
+        methods=methods,
+        datasets=datasets,
+        backbones=backbones,
+        networks=networks,
+        shots=shots,
+        samplings=tuple(Sampling(name, concentration, present) for name in samplings),
+        episodes=episodes,
+        seed=seed,
+        folder=weights,
+    )
+    board = write_leaderboard(chosen, results, choose=tune, device=_device(device), root=root)
+    if format == "json":
+        print(json.dumps(board, indent=2))
+    elif format == "markdown":
+        print((results / "leaderboard.md").read_text(encoding="utf-8"))
+    else:
+        from rich.console import Console
+
+        from team.leaderboard.report import terminal_tables
+
+        Console().print(*terminal_tables(board))
+    print(f"written: {results / 'leaderboard.md'}", file=sys.stderr)
 
 
 def bench_metric(seconds: float = 5.0, threads: int = 0, sdp: bool = True) -> None:
@@ -315,6 +393,7 @@ def main() -> None:
         "train": train,
         "evaluate": evaluate,
         "reproduce": reproduce,
+        "leaderboard": leaderboard,
         "bench": bench,
     }
     program = "team"

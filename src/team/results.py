@@ -43,10 +43,13 @@ def describe(facts: dict[str, Any], evaluation: Evaluation) -> Result:
         "shots": evaluation.shots,
         "queries": evaluation.queries,
         "sampling": evaluation.sampling,
+        "concentration": evaluation.concentration,
+        "present": evaluation.present,
         "episodes": len(evaluation.accuracies),
         "test_seed": evaluation.seed,
         "mean": round(evaluation.mean, 4),
         "ci95": round(evaluation.ci95, 4),
+        "calibration_error": round(evaluation.calibration_error, 4),
     }
     if missing := [name for name in _NEEDED if name not in facts]:
         raise ValueError(f"a result needs {', '.join(missing)}")

@@ -15,6 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from team.data.augment import normalise
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeIndices, EpisodeSampler
+from team.data.sampling import Sampling
 from team.evaluation.evaluate import Evaluation, evaluate, run_episodes
 from team.methods.base import Method
 
@@ -52,19 +53,34 @@ def evaluate_images(
     seed: int = 0,
     statistics: Statistics = "running",
     size: int | None = None,
+    sampling: str = "balanced",
+    concentration: float = 2.0,
+    present: int | None = None,
 ) -> Evaluation:
-    """Accuracy of a network and a method on episodes drawn from images.
+    """Accuracy of a network and a method on episodes drawn from images; arguments are those of :func:`evaluate`.
 
     With running statistics every image is embedded once; with episode statistics every episode is embedded anew.
     """
     if statistics == "running":
         features = by_class(embed(network, images.images, size=size), images)
-        return evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
+        return evaluate(
+            method,
+            features,
+            ways=ways,
+            shots=shots,
+            queries=queries,
+            episodes=episodes,
+            seed=seed,
+            sampling=sampling,
+            concentration=concentration,
+            present=present,
+        )
     if statistics != "episode":
         raise ValueError(f"statistics must be 'running' or 'episode', not {statistics!r}")
     device = _device(network)
     network.eval()
-    sampler = EpisodeSampler(images.labels, ways=ways, shots=shots, queries=queries)
+    drawing = Sampling(sampling, concentration, present)
+    sampler = EpisodeSampler(images.labels, ways=ways, shots=shots, queries=queries, sampling=drawing)
     points = ways * (shots + queries)
     batch = max(1, 2048 // points)
     pixels = images.images.to(device)

@@ -11,16 +11,26 @@ import torch
 from torch import Tensor
 
 from team.data.sampler import EpisodeIndices, EpisodeSampler
+from team.data.sampling import Sampling
 from team.episode import Episode, check_features
+from team.evaluation.calibration import Calibration
 from team.methods.base import Method
 from team.seeding import generator
+
+BLOCK = 256
+"""Episodes of a seed are drawn in blocks of so many, so whole blocks are the same in evaluations of other lengths."""
 
 _BATCH_BYTES = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """accuracies: per cent of right queries in each episode ``[E]``; mean of them; ci95: half of the 95 % interval."""
+    """accuracies: per cent of right queries in each episode ``[E]``; mean of them; ci95: half of the 95 % interval.
+
+    calibration_error: over all queries of all episodes, in per cent (see :mod:`team.evaluation.calibration`)
+    sampling, concentration, present: how queries were drawn (see :mod:`team.data.sampling`); the concentration is that
+        of "dirichlet", None for others
+    """
 
     accuracies: Tensor
     ways: int
@@ -28,6 +38,9 @@ class Evaluation:
     queries: int
     seed: int
     sampling: str
+    calibration_error: float = float("nan")
+    concentration: float | None = None
+    present: int | None = None
 
     @property
     def mean(self) -> float:
@@ -53,14 +66,18 @@ def evaluate(
     episodes: int = 1000,
     seed: int = 0,
     sampling: str = "balanced",
+    concentration: float = 2.0,
+    present: int | None = None,
 ) -> Evaluation:
     """Accuracy of ``method`` on episodes drawn from ``features``, ``{class: [n, d]}``.
 
-    queries: per class; seed decides the episodes, so that two methods given the same one see the same episodes.
+    queries: per class, on average; an episode always has ways × queries of them
+    seed: decides the episodes, so that two methods given the same one see the same episodes
+    sampling: "balanced", "dirichlet" (of this concentration) or "uniform"; see :mod:`team.data.sampling`
+    present: how many of an episode's classes have queries at all; None for all of them
     Episodes are solved in batches on the device the features are on.
     """
-    if sampling != "balanced":
-        raise ValueError(f"no sampling is called {sampling!r}; there is 'balanced'")
+    drawing = Sampling(sampling, concentration, present)
     if not features:
         raise ValueError("features is empty; it must map each class to its features [n, d]")
     for name, values in features.items():
@@ -69,7 +86,7 @@ def evaluate(
         raise ValueError(f"all classes must have features of one width, not {sorted(dims)}")
     table = torch.cat(list(features.values()))
     labels = torch.arange(len(features)).repeat_interleave(torch.tensor([len(v) for v in features.values()]))
-    sampler = EpisodeSampler(labels, ways=ways, shots=shots, queries=queries)
+    sampler = EpisodeSampler(labels, ways=ways, shots=shots, queries=queries, sampling=drawing)
     batch = max(1, min(256, _BATCH_BYTES // (8 * ways * (shots + queries) * table.shape[1])))
     return run_episodes(
         method,
@@ -100,23 +117,37 @@ def run_episodes(
     if episodes < 1:
         raise ValueError(f"episodes must be 1 or more, not {episodes}")
     method = method.to(device)
-    results = []
+    results, calibration = [], Calibration(device)
     for number, drawn in enumerate(draw_batches(sampler, episodes, batch, seed)):
         support, query = embed(drawn)
         episode = Episode(support, drawn.support_labels.to(device), query, sampler.ways)
         if number == 0:
             method.check(episode)
-        predicted = method.log_probabilities(episode).argmax(-1)
-        results.append((predicted == drawn.query_labels.to(device)).double().mean(-1))
-    accuracies = 100 * torch.cat(results).cpu()
-    return Evaluation(accuracies, sampler.ways, sampler.shots, sampler.queries, seed, "balanced")
+        log_confidence, predicted = method.log_probabilities(episode).max(-1)
+        right = predicted == drawn.query_labels.to(device)
+        results.append(right.double().mean(-1))
+        calibration.add(log_confidence.exp(), right)
+    accuracies, sampling = 100 * torch.cat(results).cpu(), sampler.sampling
+    error = calibration.error()
+    if math.isnan(error):
+        raise ValueError(f"{type(method).__name__} gave probabilities that are not numbers; its accuracy means nothing")
+    return Evaluation(
+        accuracies,
+        sampler.ways,
+        sampler.shots,
+        sampler.queries,
+        seed,
+        sampling.name,
+        error,
+        sampling.concentration if sampling.name == "dirichlet" else None,
+        sampling.present,
+    )
 
 
 def draw_batches(sampler: EpisodeSampler, episodes: int, batch: int, seed: int) -> Iterator[EpisodeIndices]:
     """The episodes of a seed, in batches: the same ones for every batch size."""
-    block = 256
-    for start in range(0, episodes, block):
-        drawn = sampler.sample(min(block, episodes - start), generator(seed, "evaluation", start))
+    for start in range(0, episodes, BLOCK):
+        drawn = sampler.sample(min(BLOCK, episodes - start), generator(seed, "evaluation", start))
         size = len(drawn.classes)
         for first in range(0, size, batch):
             part = slice(first, first + batch)

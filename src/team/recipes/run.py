@@ -12,6 +12,7 @@ import torch
 
 from team.data import load
 from team.data.images import ImageSet
+from team.data.sampling import BALANCED, Sampling
 from team.evaluation.embed import by_class, embed, evaluate_images
 from team.evaluation.evaluate import Evaluation, evaluate
 from team.model import Model, load_model
@@ -86,7 +87,7 @@ class Runner:
         model.info["recipe"] = self.recipe.name
         if model.method_options.get("bidirectional", True):
             learned = float(model.method.temperature.detach())
-            score = self._scorer(model, self.images("val"), variant, shots, episodes=2000, seed=2)
+            score = self._scorer(model, self.images("val"), variant, shots, 2000, 2)
             tried = {}
             for scale in _TEMPERATURES:
                 _set_temperature(model, scale * learned)
@@ -98,13 +99,24 @@ class Runner:
         return model
 
     def evaluate_cell(
-        self, model: Model, variant: Variant, shots: int, results: Path | None, *, episodes: int = 1000, seed: int = 0
+        self,
+        model: Model,
+        variant: Variant,
+        shots: int,
+        results: Path | None,
+        *,
+        episodes: int = 1000,
+        seed: int = 0,
+        sampling: Sampling = BALANCED,
     ) -> Result:
         """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given."""
-        evaluation = self._scorer(model, self.images("test"), variant, shots, episodes=episodes, seed=seed)()
+        evaluation = self._scorer(model, self.images("test"), variant, shots, episodes, seed, sampling)()
         recipe, training = self.recipe, model.info.get("training", {})
+        cell = recipe.cell(variant, shots)
+        if sampling != BALANCED:  # another figure, which must not take the place of the table's
+            cell += f"-{sampling}".replace(" ", "-")
         facts: dict[str, Any] = {
-            "cell": recipe.cell(variant, shots),
+            "cell": cell,
             "dataset": recipe.dataset,
             "split": recipe.split,
             "backbone": recipe.backbone,
@@ -135,27 +147,29 @@ class Runner:
         return result
 
     def _scorer(
-        self, model: Model, images: ImageSet, variant: Variant, shots: int, *, episodes: int, seed: int
+        self,
+        model: Model,
+        images: ImageSet,
+        variant: Variant,
+        shots: int,
+        episodes: int,
+        seed: int,
+        sampling: Sampling = BALANCED,
     ) -> Callable[[], Evaluation]:
         """A function that evaluates the model as it then is; with running statistics images are embedded only once."""
         settings = self.recipe.settings(variant, shots)
         network, method = model.network.to(self.device), model.method.to(self.device)
-        ways, queries = settings.validation_ways, settings.validation_queries
+        task: dict[str, Any] = {
+            "ways": settings.validation_ways,
+            "shots": shots,
+            "queries": settings.validation_queries,
+            "episodes": episodes,
+            "seed": seed,
+        } | sampling.options()
         if settings.statistics == "episode":
-            return lambda: evaluate_images(
-                network,
-                method,
-                images,
-                ways=ways,
-                shots=shots,
-                queries=queries,
-                episodes=episodes,
-                seed=seed,
-                statistics="episode",
-                size=model.size,
-            )
+            return lambda: evaluate_images(network, method, images, statistics="episode", size=model.size, **task)
         features = by_class(embed(network, images.images, size=model.size), images)
-        return lambda: evaluate(method, features, ways=ways, shots=shots, queries=queries, episodes=episodes, seed=seed)
+        return lambda: evaluate(method, features, **task)
 
     def _fresh(self, options: dict[str, Any]) -> Model:
         """A model with weights drawn from the recipe's seed."""

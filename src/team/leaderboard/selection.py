@@ -1,0 +1,82 @@
+"""What to put on the leaderboard, and the weights there are for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from team.data.sampling import BALANCED, Sampling
+from team.evaluation.evaluate import BLOCK
+from team.leaderboard.settings import TRAINED
+from team.methods import list_methods
+from team.recipes import RECIPES
+from team.weights import list_weights, weights_path
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A trained network, and the methods that get their features from it; path is None where it does not exist.
+
+    network: what it was trained as, or "own" for a method that brings its own
+    """
+
+    name: str
+    recipe: str
+    network: str
+    shots: int
+    methods: tuple[str, ...]
+    path: Path | None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Methods × data sets × networks × shots × samplings; no methods stands for all of them.
+
+    networks: which weights of a data set and number of shots give the features, by what they were trained as
+    episodes: of test classes; slow_episodes: the same for methods that fit the whole network to each of them
+    tuning_episodes: of validation classes, for each setting that is tried
+    folder: of model files, ``<data set>-<backbone>-<shots>shot-<network or method>.safetensors``, which are taken
+        before those that came with the package
+    """
+
+    methods: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ("miniimagenet", "cifar100", "cub")
+    backbones: tuple[str, ...] = ("conv4", "resnet18")
+    networks: tuple[str, ...] = ("baseline", "team")
+    shots: tuple[int, ...] = (1, 5)
+    samplings: tuple[Sampling, ...] = (BALANCED, Sampling("dirichlet"))
+    episodes: int = 1000
+    slow_episodes: int = BLOCK
+    tuning_episodes: int = 200
+    seed: int = 0
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.methods) - set(list_methods())):
+            raise ValueError(f"no method is called {unknown[0]!r}; there are {', '.join(list_methods())}")
+        recipes = [f"{dataset}-{backbone}" for dataset, backbone in product(self.datasets, self.backbones)]
+        if missing := [name for name in recipes if name not in RECIPES]:
+            raise ValueError(f"there is no recipe {missing[0]}; there are {', '.join(RECIPES)}")
+        for name in ("episodes", "slow_episodes", "tuning_episodes"):
+            if getattr(self, name) < 2:
+                raise ValueError(f"{name} must be 2 or more, not {getattr(self, name)}")
+
+    def weights(self) -> Iterator[Weights]:
+        """All that the selection asks for, whether it exists or not."""
+        methods = self.methods or tuple(list_methods())
+        trained = [name for name in methods if name in TRAINED]
+        others = tuple(name for name in methods if name not in TRAINED)
+        sources = [(name, name, others) for name in self.networks if others]
+        sources += [(name, "own", (name,)) for name in trained]
+        for dataset, backbone, source, shots in product(self.datasets, self.backbones, sources, self.shots):
+            recipe, (trained_as, network, users) = f"{dataset}-{backbone}", source
+            name = f"{recipe}-{shots}shot-{trained_as}"
+            yield Weights(name, recipe, network, shots, users, self._path(name))
+
+    def _path(self, name: str) -> Path | None:
+        own = None if self.folder is None else self.folder / f"{name}.safetensors"
+        if own is not None and own.is_file():
+            return own
+        return weights_path(name) if name in list_weights() else None
