@@ -38,7 +38,9 @@ class TEAMPlus(Method):
     t = N Σ_c (π_c - 1/N)² + 2 (H_uniform - H_free), with H the mean entropy of a query's answer, gives the free answer
     the weight t² / (t² + doubt²).
 
-    balance: "estimated" as above, or one of the two hypotheses alone
+    Memory grows with n·d and n·N alone, and a round costs two products with the features.
+
+    balance: "estimated" as above, or one of the two hypotheses alone; "free" where classes are known to be unequal
     rounds: closed forms per hypothesis; gamma: γ; neighbours, smoothing: see :func:`smooth`
     start: the first round's temperature, in units of the last's
     shrinkage: how much the free shares are drawn to equal ones: as if so many times the queries had been seen equally
@@ -101,13 +103,14 @@ class TEAMPlus(Method):
         for step in range(self.rounds + 1):
             membership = torch.cat([labelled, assigned], -2)
             cooled = self.temperature.to(points) * self.start ** (1 - step / max(self.rounds, 1))
-            scores = metric_scores(products, membership, self.gamma if step else 0.0)[:, shots:] / cooled
+            gamma = self.gamma if step else 0.0  # queries belong to no class yet: all scatter counts as within
+            scores = metric_scores(products, membership, gamma)[:, shots:] / cooled
             if uniform:
                 answer, potential = sinkhorn(scores, potential, 2)
             else:
                 answer = (scores + potential).log_softmax(-1)
                 share = answer.exp().mean(-2, keepdim=True)
-                potential = (share + self.shrinkage / ways).log()
+                potential = (share + self.shrinkage / ways).clamp_min(1e-30).log()
             assigned = answer.exp()
         return answer
 
