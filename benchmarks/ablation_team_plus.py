@@ -53,6 +53,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def run(folder: Path, device: str) -> dict[str, Any]:
     """Accuracy of every variant in every column, and its paired difference to team+."""
+    started_from = commit()  # of the code that is loaded, whatever is committed while this runs
     columns = []
     for recipe in RECIPE_NAMES:
         images = Runner(RECIPES[recipe], folder, device).images("val")
@@ -68,7 +69,7 @@ def run(folder: Path, device: str) -> dict[str, Any]:
         "images_per_class": IMAGES,
         "episodes": EPISODES,
         "seed": SEED,
-        "commit": commit(),
+        "commit": started_from,
         "hardware": hardware(device),
     }
     return {"about": about, "variants": VARIANTS, "columns": columns}
