@@ -23,6 +23,7 @@ from team.methods.label_propagation import LabelPropagation
 from team.methods.laplacianshot import LaplacianShot, rectified
 from team.methods.pt_map import PTMAP, sinkhorn
 from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
+from team.methods.team_plus import TEAMPlus
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,9 @@ VARIANTS: list[tuple[type[Method], dict[str, Any]]] = [
     (LabelPropagation, {"k": 3, "loops": False}),
     (PTMAP, {"sinkhorn_rounds": 5}),
     (PTMAP, {"centre_together": True, "rounds": 3, "sinkhorn_rounds": 10}),
+    (TEAMPlus, {}),
+    (TEAMPlus, {"balance": "uniform", "neighbours": 2, "rounds": 3}),
+    (TEAMPlus, {"balance": "free", "smoothing": 0.0, "gamma": 5.0}),
 ]
 every_variant = pytest.mark.parametrize(
     ("kind", "options"), VARIANTS, ids=[f"{kind.__name__}{options or ''}" for kind, options in VARIANTS]
@@ -495,6 +499,11 @@ def test_log_probabilities_never_wait_for_the_device(kind: type[Method], options
         (LabelPropagation, {"k": 0}, "k must be .* 1 or more, not 0"),
         (LabelPropagation, {"alpha": 1.0}, "alpha must lie between 0 and 1"),
         (LabelPropagation, {"length_scale": 0.0}, "length_scale must be positive"),
+        (TEAMPlus, {"balance": "equal"}, "balance must be 'estimated', 'uniform' or 'free', not 'equal'"),
+        (TEAMPlus, {"rounds": 1.5}, "rounds must be a whole number, 0 or more, not 1.5"),
+        (TEAMPlus, {"neighbours": -1}, "neighbours must be a whole number"),
+        (TEAMPlus, {"gamma": -1.0}, "gamma must be finite and not negative"),
+        (TEAMPlus, {"doubt": 0.0}, "doubt must be positive"),
         (PTMAP, {"beta": 0.0}, "beta must be positive"),
         (PTMAP, {"alpha": 1.5}, "alpha must lie"),
         (PTMAP, {"sinkhorn_rounds": -1}, "sinkhorn_rounds must be 0 or more"),

@@ -25,7 +25,11 @@ REPOSITORIES = {
 }
 """The commits the comparisons were written for; each is looked for in a folder named like the repository."""
 
-NOT_RUN = {"team": "no other implementation is public; tests compare it with the paper's formula and an SDP solver"}
+_LEARNED = "its answers depend on weights of its own, trained here; tests compare it with its paper's formulas"
+NOT_RUN = {
+    "team": "no other implementation is public; tests compare it with the paper's formula and an SDP solver",
+    "team+": "it is this project's own; tests compare it with a slow reference",
+} | dict.fromkeys(("gnn", "maml", "maml+", "relationnet", "reptile", "tpn"), _LEARNED)
 
 Options = Callable[[Tasks], dict[str, Any]]
 

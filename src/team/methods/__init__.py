@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from team.closed_form import MetricSettings
+from team.methods.adaptive import AdaptiveMetric
 from team.methods.alpha_tim import AlphaTIM
 from team.methods.base import Method
 from team.methods.baseline import Baseline, BaselinePP
@@ -21,6 +23,7 @@ from team.methods.reptile import Reptile
 from team.methods.simpleshot import SimpleShot
 from team.methods.soft_kmeans import MaskedSoftKMeans, SoftKMeans, SoftKMeansCluster
 from team.methods.team import TEAM
+from team.methods.team_plus import TEAMPlus
 from team.methods.tim import TIM
 from team.methods.tpn import TPN
 from team.methods.transductive_finetuning import TransductiveFinetuning
@@ -45,10 +48,29 @@ _METHODS: dict[str, type[Method]] = {
     "soft-kmeans": SoftKMeans,
     "soft-kmeans-cluster": SoftKMeansCluster,
     "team": TEAM,
+    "team+": TEAMPlus,
     "tim": TIM,
     "tpn": TPN,
     "transductive-finetuning": TransductiveFinetuning,
 }
+
+# Not PT-MAP: its power transform is for outputs of a ReLU. Not linear heads: they know no distance.
+ADAPTABLE = frozenset(
+    {
+        "alpha-tim",
+        "bd-cspn",
+        "label-propagation",
+        "laplacianshot",
+        "masked-soft-kmeans",
+        "matchingnet",
+        "protonet",
+        "simpleshot",
+        "soft-kmeans",
+        "soft-kmeans-cluster",
+        "tim",
+    }
+)
+"""Methods made of distances or cosines, which can be given the adaptive metric."""
 
 
 def list_methods() -> list[str]:
@@ -64,11 +86,27 @@ def list_options(name: str) -> list[str]:
 
 
 def create_method(name: str, **options: Any) -> Method:
-    """The method of this name with these options; ``create_method("team", k=5)`` is the paper's formula."""
+    """The method of this name with these options; ``create_method("team", k=5)`` is the paper's formula.
+
+    Methods in :data:`ADAPTABLE` also take ``metric``: "euclidean", "adaptive", or settings of the adaptive metric.
+    """
     known = list_options(name)
+    if name in ADAPTABLE and "metric" in options:
+        return _with_metric(name, **options)
     if unknown := sorted(set(options) - set(known)):
         raise TypeError(f"{name} has no option {', '.join(unknown)}; it has {', '.join(known)}")
     return _METHODS[name](**options)
 
 
-__all__ = ["TEAM", "Method", "ProtoNet", "create_method", "list_methods", "list_options"]
+def _with_metric(name: str, *, metric: str | MetricSettings, **options: Any) -> Method:
+    method = create_method(name, **options)
+    if metric == "euclidean":
+        return method
+    if metric != "adaptive" and not isinstance(metric, MetricSettings):
+        raise ValueError(f"metric must be 'euclidean', 'adaptive' or MetricSettings, not {metric!r}")
+    if options.get("base_mean") is not None:
+        raise ValueError("base_mean belongs to the given features, not to those under M†; subtract it beforehand")
+    return AdaptiveMetric(method, MetricSettings() if isinstance(metric, str) else metric)
+
+
+__all__ = ["ADAPTABLE", "TEAM", "Method", "MetricSettings", "ProtoNet", "create_method", "list_methods", "list_options"]
