@@ -114,8 +114,11 @@ class Session:
         self.revision += 1
 
     def replay(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            self.carry_out(self.plan(entry))
+        for number, entry in enumerate(entries, 1):
+            try:
+                self.carry_out(self.plan(entry))
+            except ActionError as error:
+                raise ActionError(f"action {number} of the journal cannot be repeated: {error}") from error
 
     def _swap(self, change: Change) -> Change:
         """Put the change in place and return the one that takes it back."""

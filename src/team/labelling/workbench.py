@@ -29,15 +29,14 @@ from team.seeding import generator
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """For the session at ``revision``: class numbers (0: none) and confidences ``[n]``, what to label next, which
-    images changed their class with the last change, and why there are none if something failed.
+    """For the session at ``revision``: class numbers (0: none) and confidences ``[n]``, what to label next, and why
+    there are none if something failed.
     """
 
     revision: int
     classes: NDArray[np.int64]
     confidence: NDArray[np.float32]
     suggestions: list[int] = field(default_factory=list)
-    changed: list[int] = field(default_factory=list)
     problem: str = ""
 
 
@@ -177,8 +176,9 @@ class Workbench:
             labels, numbers = self._labels()
             if self._explainer is None:
                 self._explainer = Explainer(self._features)
-        found = self._explainer.explain(item, np.where(labels >= 0, numbers[labels], -1))
-        return found
+        known = labels >= 0
+        labels[known] = numbers[labels[known]]
+        return self._explainer.explain(item, labels)
 
     def rows(self, *, predicted: bool = True) -> list[LabelledImage]:
         """The labels of all images, for an export; those predicted belong to the newest labels."""
@@ -221,7 +221,7 @@ class Workbench:
             try:
                 predictor = predictor or Predictor(self._features)
                 suggester = suggester or Suggester(self._features, seed=self.seed)
-                found = predict_all(predictor, suggester, labels, numbers, revision, self.predictions)
+                found = predict_all(predictor, suggester, labels, numbers, revision)
             except Exception as error:  # the page must say so, and the next change must find this thread alive
                 found = Predictions(
                     revision, self.predictions.classes * 0, self.predictions.confidence * 0, problem=str(error)
@@ -237,7 +237,6 @@ def predict_all(
     labels: NDArray[np.int64],
     numbers: NDArray[np.int64],
     revision: int,
-    before: Predictions,
 ) -> Predictions:
     """Predictions and suggestions for labels ``[n]``, places in ``numbers``. One class alone predicts nothing."""
     classes, confidence = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.float32)
@@ -247,5 +246,4 @@ def predict_all(
         likeliest = probabilities.argmax(1)
         classes, confidence = numbers[likeliest], probabilities.max(1)
     suggestions = suggester.suggest(labels >= 0, probabilities)
-    moved = (classes != before.classes) & (before.classes != 0) & (classes != 0) & (labels < 0)
-    return Predictions(revision, classes, confidence, suggestions, np.flatnonzero(moved).tolist())
+    return Predictions(revision, classes, confidence, suggestions)
