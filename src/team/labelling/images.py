@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,14 @@ LOOKS_LIKE_AN_IMAGE = ENDINGS | {".jpe", ".jfif", ".jp2", ".avif", ".pbm", ".pnm
 LARGEST_FILE = 1 << 29
 LARGEST_PICTURE = 90_000_000  # pixels to be decoded, about a quarter of a gigabyte
 # Named, so that a file with an innocent ending never reaches a reader that runs other programs (EPS, WMF).
-_FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "BMP", "DIB", "TIFF", "PPM", "JPEG2000", "AVIF", "TGA", "ICO")
+_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "TGA", "ICO")
+
+
+@cache
+def _readable_formats() -> list[str]:
+    """Those of ``_FORMATS`` that this build of Pillow reads."""
+    Image.init()
+    return [name for name in _FORMATS if name in Image.OPEN]
 
 
 class BadImage(ValueError):
@@ -62,13 +70,19 @@ def read_file(path: Path) -> tuple[bytes, bytes]:
     return content, hashlib.blake2b(content, digest_size=32).digest()
 
 
+def image_size(path: Path) -> tuple[int, int]:
+    """Width and height as they stand in the file."""
+    with Image.open(path, formats=_readable_formats()) as image:
+        return image.size
+
+
 def decode(content: bytes, size: int) -> NDArray[np.uint8]:
     """RGB pixels ``[size, size, 3]`` of an image file, upright, the whole picture squeezed into the square.
 
     A JPEG is decoded at the smallest of the scales its format offers that is not below ``size``.
     """
     try:
-        with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+        with Image.open(io.BytesIO(content), formats=_readable_formats()) as image:
             image.draft("RGB" if image.mode == "YCbCr" else image.mode, (size, size))
             width, height = image.size
             if width * height > LARGEST_PICTURE:

@@ -5,35 +5,41 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from team.methods import create_method
+from team.methods.default import DEFAULT_METHOD
+from team.seeding import generator
 
-DEFAULT_METHOD = "team"
+_DIRECTIONS = 256  # of features that are kept; more of them change no answer to speak of and cost time at every click
+_SAMPLE = 20_000  # images that decide the directions
 
 
 class Predictor:
     """Answers for one folder; what does not depend on the labels is computed once. features: float32 ``[n, d]``."""
 
     def __init__(self, features: NDArray[np.float32]) -> None:
-        self.features = features
+        self._points = _principal(torch.from_numpy(np.ascontiguousarray(features, np.float32)))
 
+    @torch.no_grad()
     def predict(self, labels: NDArray[np.int64], classes: int, *, method: str | None = None) -> NDArray[np.float32]:
         """Probabilities ``[n, classes]``; labels: ``[n]`` in 0..classes-1, -1 for unlabelled.
 
-        An image with a label has probability one for it; a class without any labelled image has zero everywhere.
+        An image with a label has probability one for it, and a class of which no image is labelled has probability zero
+        for all others. Where nothing is labelled, every class is as likely as any other.
         """
+        labels = np.asarray(labels)
+        _check_labels(labels, len(self._points), classes)
         known = labels >= 0
-        present, support_labels = np.unique(labels[known], return_inverse=True)
+        if not known.any():
+            return np.full((len(labels), classes), 1 / max(classes, 1), np.float32)
         probabilities = np.zeros((len(labels), classes), np.float32)
         probabilities[known, labels[known]] = 1
-        if len(present) and not known.all():
+        if not known.all():
+            present, numbers = np.unique(labels[known], return_inverse=True)
+            mask = torch.from_numpy(known)
             head = create_method(method or DEFAULT_METHOD)
-            with torch.no_grad():
-                answer = head(
-                    torch.from_numpy(self.features[known]),
-                    torch.from_numpy(support_labels),
-                    torch.from_numpy(self.features[~known]),
-                )
+            answer = head(self._points[mask], torch.from_numpy(numbers), self._points[~mask])
             probabilities[np.ix_(~known, present)] = answer.exp().numpy()
         return probabilities
 
@@ -41,5 +47,38 @@ class Predictor:
 def predict(
     features: NDArray[np.float32], labels: NDArray[np.int64], classes: int, *, method: str | None = None
 ) -> NDArray[np.float32]:
-    """One answer of :class:`Predictor`."""
+    """One answer of a new :class:`Predictor`."""
     return Predictor(features).predict(labels, classes, method=method)
+
+
+def check_method(name: str | None) -> None:
+    """Raise unless there is a method of this name, or it is None for the default."""
+    create_method(name or DEFAULT_METHOD)
+
+
+def _principal(points: Tensor) -> Tensor:
+    """``points [n, d]``, centred, in the coordinates of their principal directions, the first 256 of them.
+
+    This is a rotation where they have no more than that, and answers do not depend on a rotation.
+    """
+    n, dimension = points.shape
+    centre = points.mean(0)
+    if dimension <= _DIRECTIONS or n == 0:
+        return points - centre
+    chosen = torch.randperm(n, generator=generator(0, "principal directions"))[:_SAMPLE]
+    sample = (points[chosen] - centre).double()
+    if len(sample) < dimension:
+        values, vectors = torch.linalg.eigh(sample @ sample.mT)
+        vectors, values = vectors[:, -_DIRECTIONS:], values[-_DIRECTIONS:]
+        directions = sample.mT @ vectors / values.clamp_min(1e-12 * float(values[-1]) + 1e-300).sqrt()
+    else:
+        _, vectors = torch.linalg.eigh(sample.mT @ sample)
+        directions = vectors[:, -_DIRECTIONS:]
+    return (points - centre) @ directions.float()
+
+
+def _check_labels(labels: NDArray[np.int64], images: int, classes: int) -> None:
+    if labels.shape != (images,) or labels.dtype.kind not in "iu":
+        raise ValueError(f"labels must be integers [{images}], not {labels.dtype} {list(labels.shape)}")
+    if images and not -1 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"labels must be -1..{classes - 1}, but go from {labels.min()} to {labels.max()}")
