@@ -60,11 +60,11 @@ def _serve(
     session: Path,
     options: dict[str, Any],
 ) -> None:
+    import torch
+
     from team.labelling.embed_folder import FolderFeatures
     from team.labelling.journal import Journal
     from team.labelling.server import only_inside, run
-
-    import torch
 
     torch.set_num_threads(1)
     block_all_but_loopback()
@@ -105,9 +105,7 @@ class Server:
             self.kill()
 
 
-def start(
-    folder: Path, paths: Sequence[str], features: NDArray[np.float32], session: Path, **options: Any
-) -> Server:
+def start(folder: Path, paths: Sequence[str], features: NDArray[np.float32], session: Path, **options: Any) -> Server:
     ours, theirs = _processes.Pipe()
     process = _processes.Process(target=_serve, args=(theirs, folder.resolve(), paths, features, session, options))
     process.start()

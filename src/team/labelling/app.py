@@ -1,4 +1,4 @@
-"""The labelling page's application: which address gives what. Thin: the workbench does the work, the guard the guarding."""
+"""The labelling page's application: which address gives what. The workbench does the work, the guard the guarding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from team.labelling.session import ActionError
 from team.labelling.thumbnails import SIDES, PictureError, Thumbnails
 from team.labelling.workbench import Workbench
 
-_TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _WORKERS = 4  # pictures decoded at a time, at up to 360 MB each
 _LONGEST_WAIT = 10.0
 _ENDINGS = {"csv": ".csv", "coco": ".json", "label-studio": ".json"}
@@ -94,7 +94,7 @@ def create_app(workbench: Workbench, secrets: Secrets, around: Surroundings) -> 
 
     @app.get("/api/predictions")
     async def predictions(revision: int) -> Answer:
-        """Waits until there are predictions for this revision or a later one; after ten seconds, gives what there is."""
+        """Waits for predictions of this revision or a later one; after ten seconds, gives what there is."""
         end = time.monotonic() + _LONGEST_WAIT
         while workbench.predictions.revision < revision and time.monotonic() < end:
             await asyncio.sleep(0.02)
@@ -158,7 +158,7 @@ def _explain_errors(app: FastAPI) -> None:
 
     @app.exception_handler(OSError)
     def _(request: Request, error: OSError) -> Answer:
-        return answer(507, f"a file could not be written or read: {error.strerror or error}; make room or choose another disk")
+        return answer(507, f"a file could not be read or written: {error.strerror or error}; is the disk full?")
 
     @app.exception_handler(RequestValidationError)
     def _(request: Request, error: RequestValidationError) -> Answer:

@@ -44,7 +44,7 @@ def exact_interval(correct: int, checked: int, population: int, level: float = 0
     distribution rules out. Its coverage is at least ``level`` for every share, and it ends in a point once all were
     checked (a normal approximation has neither property at 40 of 40).
     """
-    from scipy.stats import hypergeom
+    from scipy.stats import hypergeom  # type: ignore[import-untyped]
 
     tail = (1 - level) / 2
     fewest, most = correct, population - (checked - correct)

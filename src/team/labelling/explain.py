@@ -44,10 +44,10 @@ class Explanation:
 
 
 class Explainer:
-    """For one folder; features: ``[n, d]``."""
+    """For one folder; points: ``[n, d]``."""
 
-    def __init__(self, features: NDArray[np.float32]) -> None:
-        centred = features - features.mean(0)
+    def __init__(self, points: NDArray[np.float32]) -> None:
+        centred = points - points.mean(0)
         self._points = centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
 
     def explain(self, item: int, labels: NDArray[np.int64]) -> Explanation:
@@ -68,8 +68,8 @@ class Explainer:
         own = prototypes @ self._points[item]  # [classes]
         others = self._points[unlabelled] @ prototypes.T  # [unlabelled, classes]
         directions = [
-            Direction(int(label), float(own[place]), 1 + int((own > own[place]).sum()), _place(others[:, place], own[place]))
-            for place, label in enumerate(present)
+            Direction(int(label), float(value), _place(own, value), _place(others[:, place], value))
+            for place, (label, value) in enumerate(zip(present, own, strict=True))
         ]
         return Explanation(neighbours, sorted(directions, key=lambda each: each.to_class), len(unlabelled))
 

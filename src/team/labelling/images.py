@@ -25,7 +25,7 @@ _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVI
 
 
 @cache
-def _readable_formats() -> list[str]:
+def readable_formats() -> list[str]:
     """Those of ``_FORMATS`` that this build of Pillow reads."""
     Image.init()
     return [name for name in _FORMATS if name in Image.OPEN]
@@ -72,7 +72,7 @@ def read_file(path: Path) -> tuple[bytes, bytes]:
 
 def image_size(path: Path) -> tuple[int, int]:
     """Width and height as they stand in the file."""
-    with Image.open(path, formats=_readable_formats()) as image:
+    with Image.open(path, formats=readable_formats()) as image:
         return image.size
 
 
@@ -82,7 +82,7 @@ def decode(content: bytes, size: int) -> NDArray[np.uint8]:
     A JPEG is decoded at the smallest of the scales its format offers that is not below ``size``.
     """
     try:
-        with Image.open(io.BytesIO(content), formats=_readable_formats()) as image:
+        with Image.open(io.BytesIO(content), formats=readable_formats()) as image:
             image.draft("RGB" if image.mode == "YCbCr" else image.mode, (size, size))
             width, height = image.size
             if width * height > LARGEST_PICTURE:

@@ -16,10 +16,13 @@ _SAMPLE = 20_000  # images that decide the directions
 
 
 class Predictor:
-    """Answers for one folder; what does not depend on the labels is computed once. features: float32 ``[n, d]``."""
+    """Answers for one folder; what does not depend on the labels is computed once. features: float32 ``[n, d]``.
+
+    points: the features as answers are made from them, centred, ``[n, at most 256]``
+    """
 
     def __init__(self, features: NDArray[np.float32]) -> None:
-        self._points = _principal(torch.from_numpy(np.ascontiguousarray(features, np.float32)))
+        self.points = _principal(torch.from_numpy(np.ascontiguousarray(features, np.float32)))
 
     @torch.no_grad()
     def predict(self, labels: NDArray[np.int64], classes: int, *, method: str | None = None) -> NDArray[np.float32]:
@@ -29,7 +32,7 @@ class Predictor:
         for all others. Where nothing is labelled, every class is as likely as any other.
         """
         labels = np.asarray(labels)
-        _check_labels(labels, len(self._points), classes)
+        _check_labels(labels, len(self.points), classes)
         known = labels >= 0
         if not known.any():
             return np.full((len(labels), classes), 1 / max(classes, 1), np.float32)
@@ -39,7 +42,7 @@ class Predictor:
             present, numbers = np.unique(labels[known], return_inverse=True)
             mask = torch.from_numpy(known)
             head = create_method(method or DEFAULT_METHOD)
-            answer = head(self._points[mask], torch.from_numpy(numbers), self._points[~mask])
+            answer = head(self.points[mask], torch.from_numpy(numbers), self.points[~mask])
             probabilities[np.ix_(~known, present)] = answer.exp().numpy()
         return probabilities
 

@@ -1,4 +1,4 @@
-"""Who is let in. Built as if someone hostile shares the machine, and as if every web page the person visits were hostile.
+"""Who is let in. Built as if someone hostile shared the machine, and as if every other page in the browser were.
 
 In this order, for every request: the Host must be ours (a foreign name that resolves to 127.0.0.1 gets nothing), the
 request must be small, the person must hold the cookie that the printed address is traded for, all that carries data

@@ -15,6 +15,8 @@ from typing import Any
 
 from team.labelling.app import Surroundings, create_app
 from team.labelling.embed_folder import FolderFeatures, embed_folder
+from team.labelling.given import given_labels
+from team.labelling.images import find_images
 from team.labelling.journal import Journal
 from team.labelling.security import Secrets
 from team.labelling.thumbnails import PictureError, open_inside
@@ -25,6 +27,7 @@ def serve(
     folder: Path,
     *,
     labels: Path | None = None,
+    subfolders: bool = False,
     session: Path | None = None,
     out: Path | None = None,
     port: int = 0,
@@ -33,7 +36,8 @@ def serve(
 ) -> None:
     """Embed the images below ``folder`` and serve the labelling page until interrupted.
 
-    labels: labels that are there already, taken over when the session is new
+    labels: a table of labels that are there already, taken over when the session is new
+    subfolders: take the names of sub-folders as labels, too
     session: file of the journal; by default one per folder in the user's data folder, so that the folder stays as it is
     out: folder for exports; by default beside where the program was started
     port: 0 for any free one
@@ -42,11 +46,13 @@ def serve(
     path = session.absolute() if session else session_path(folder)
     journal = Journal(path, folder)  # first of all: if another process has it, better to know before the long wait
     try:
-        before = read_given(labels, folder)
+        given_labels(folder, find_images(folder)[0], labels, subfolders=subfolders)  # a wrong table is told at once
         found = only_inside(folder, embed_folder(folder, embedder=embedder))
         if not found.paths:
             raise ValueError(f"there is no image in {folder} that can be shown; give a folder of JPEG, PNG or the like")
-        run(folder, found, journal, port=port, out=out or exports_path(folder), labels=before, open_browser=open_browser)
+        before = given_labels(folder, found.paths, labels, subfolders=subfolders)
+        out = out or exports_path(folder)
+        run(folder, found, journal, port=port, out=out, labels=before, open_browser=open_browser)
     finally:
         journal.close()
 
@@ -67,7 +73,7 @@ def run(
     listener = listen(port)
     secrets = Secrets(listener.getsockname()[1])
     workbench = Workbench(folder, found.paths, found.features, journal)
-    workbench.take_over({path: label for path, label in (labels or {}).items() if path in set(found.paths)})
+    workbench.take_over(labels or {})
     app = create_app(workbench, secrets, Surroundings(out.absolute(), journal.path, found.skipped))
     settings = uvicorn.Config(
         app,
@@ -84,7 +90,7 @@ def run(
     print(f"{len(found.paths)} images of {folder}")
     print(f"every action is saved at once in {journal.path}")
     print(f"open {secrets.address}")
-    print("only you can open it, on this machine; stop with Ctrl-C, and go on any time with the same command", flush=True)
+    print("on this machine, for you alone; stop with Ctrl-C, and go on any time with the same command", flush=True)
     try:
         with _opened(secrets.address) if open_browser else nullcontext():
             uvicorn.Server(settings).run(sockets=[listener])
@@ -137,15 +143,6 @@ def only_inside(folder: Path, found: FolderFeatures) -> FolderFeatures:
     return FolderFeatures(paths, found.features[keep], sorted([*found.skipped, *refused]))
 
 
-def read_given(labels: Path | None, folder: Path) -> dict[str, str]:
-    """Labels by path, from a table of them."""
-    if labels is None:
-        return {}
-    from team.labelling.tables import read_labels
-
-    return read_labels(labels, folder)
-
-
 def _resolved(folder: Path) -> Path:
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; give the folder that holds the images")
@@ -163,4 +160,3 @@ def _opened(address: str) -> Iterator[None]:
         )
         webbrowser.open(file.as_uri())
         yield
-

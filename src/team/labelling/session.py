@@ -106,9 +106,7 @@ class Session:
             self.undoable.append(inverse)
             self.redoable.clear()
         else:
-            source, target = (
-                (self.undoable, self.redoable) if plan.kind == "undo" else (self.redoable, self.undoable)
-            )
+            source, target = (self.undoable, self.redoable) if plan.kind == "undo" else (self.redoable, self.undoable)
             source.pop()
             target.append(inverse)
         self.revision += 1
@@ -139,12 +137,11 @@ class Session:
         return Change(title, **whole | parts)
 
 
-
-def check_name(name: Any) -> str:
+def check_name(given: object) -> str:
     """A class name as it is kept: normalised, without space around it."""
-    if not isinstance(name, str):
+    if not isinstance(given, str):
         raise ActionError("a class needs a name")
-    name = unicodedata.normalize("NFC", name).strip()
+    name = unicodedata.normalize("NFC", given).strip()
     if not name:
         raise ActionError("a class needs a name; type one or more letters")
     if len(name) > LONGEST_NAME:
@@ -244,8 +241,8 @@ def _with_class(classes: dict[int, str], number: int, name: Any) -> dict[int, st
     return classes | {number: _free_name(classes, name)}
 
 
-def _free_name(classes: dict[int, str], name: Any, number: int | None = None) -> str:
-    name = check_name(name)
+def _free_name(classes: dict[int, str], given: object, number: int | None = None) -> str:
+    name = check_name(given)
     for other, taken in classes.items():
         if taken.casefold() == name.casefold() and other != number:
             raise ActionError(f"there is a class “{taken}” already; choose another name, or merge the two")

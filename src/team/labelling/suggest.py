@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from team.seeding import generator
 
@@ -13,15 +16,15 @@ _DIRECTIONS = 64  # suggestions need neighbourhoods, not distances to the last d
 _SAMPLE = 4096
 _NEIGHBOURS = 10
 _POOL = 2048
+_PART = 8192  # points at a time, to bound memory
 _LABELLED = 1024
 _FLOOR = 0.25  # how much a confident image far from every label counts beside an unsure one: it may be a new class
 
 
 class Suggester:
-    """For one folder; ``features [n, d]``. What does not depend on labels is computed once (seconds at 100 000)."""
+    """For one folder; points: ``[n, d]``. What does not depend on labels is computed once (seconds at 100 000)."""
 
-    def __init__(self, features: NDArray[np.float32], *, seed: int = 0) -> None:
-        points = torch.from_numpy(features).float()
+    def __init__(self, points: Tensor, *, seed: int = 0) -> None:
         sample = torch.randperm(len(points), generator=generator(seed, "suggest"))[:_SAMPLE]
         self._points = _main_directions(points, points[sample])
         self._density = _density(self._points, self._points[sample])
@@ -45,7 +48,8 @@ class Suggester:
         if len(known):
             known = known[torch.linspace(0, len(known) - 1, min(len(known), _LABELLED)).long()]
             novelty = _novelty(self._points[candidates], self._points[known])
-        pool = (need * novelty).topk(min(_POOL, len(candidates))).indices if len(known) else need.argsort(descending=True)
+        worth = need * novelty
+        pool = worth.topk(min(_POOL, len(candidates)) if len(known) else len(candidates)).indices
         candidates, need, novelty = candidates[pool], need[pool], novelty[pool]
         points = self._points[candidates]
         picks = []
@@ -58,7 +62,7 @@ class Suggester:
         return picks
 
 
-def _main_directions(points: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
+def _main_directions(points: Tensor, sample: Tensor) -> Tensor:
     """Unit vectors ``[n, at most 64]``: the centred points along the main directions of the sample."""
     centre = sample.mean(0)
     centred = sample - centre
@@ -66,20 +70,24 @@ def _main_directions(points: torch.Tensor, sample: torch.Tensor) -> torch.Tensor
     return torch.nn.functional.normalize((points - centre) @ directions, dim=1)
 
 
-def _density(points: torch.Tensor, sample: torch.Tensor) -> torch.Tensor:
+def _density(points: Tensor, sample: Tensor) -> Tensor:
     """Mean similarity to the nearest few of the sample, as a rank in (0, 1], ``[n]``."""
     neighbours = min(_NEIGHBOURS + 1, len(sample))
-    means = [(part @ sample.mT).topk(neighbours).values.mean(1) for part in points.split(8192)]
+    means = [(part @ sample.mT).topk(neighbours).values.mean(1) for part in _parts(points)]
     ranks = torch.cat(means).argsort().argsort()
     return (ranks + 1) / len(points)
 
 
-def _novelty(points: torch.Tensor, known: torch.Tensor) -> torch.Tensor:
+def _parts(points: Tensor) -> Iterator[Tensor]:
+    return (points[start : start + _PART] for start in range(0, len(points), _PART))
+
+
+def _novelty(points: Tensor, known: Tensor) -> Tensor:
     """(1 - cosine to the most similar known point) / 2, ``[n]``, in 0..1."""
-    return torch.cat([(1 - (part @ known.mT).amax(1)) / 2 for part in points.split(8192)]).clamp(0, 1)
+    return torch.cat([(1 - (part @ known.mT).amax(1)) / 2 for part in _parts(points)]).clamp(0, 1)
 
 
-def _uncertainty(probabilities: NDArray[np.float32]) -> torch.Tensor:
+def _uncertainty(probabilities: NDArray[np.float32]) -> Tensor:
     """One minus the margin between the two likeliest classes, ``[n]``."""
     if probabilities.shape[1] < 2:
         return torch.ones(len(probabilities))

@@ -9,7 +9,6 @@ import io
 import os
 import stat
 import threading
-import warnings
 from collections import OrderedDict
 from pathlib import Path
 from typing import BinaryIO
@@ -17,11 +16,10 @@ from typing import BinaryIO
 from PIL import Image
 
 from team.data.pixels import as_rgb
+from team.labelling.images import LARGEST_PICTURE, readable_formats
 
 SIDES = {"thumbnail": 256, "preview": 1024}
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # Pillow knows more; some of those run programs
-LARGEST_PIXELS = 120_000_000  # decoded, 360 MB: above every camera on sale, below what exhausts a small machine
-MEMORY = 96 * 2**20
+MEMORY = 96 * 2**20  # of JPEGs that are kept
 
 
 class PictureError(ValueError):
@@ -87,15 +85,13 @@ def open_inside(folder: Path, path: str) -> BinaryIO:
 def encode(file: BinaryIO, side: int) -> bytes:
     """A JPEG of the image in ``file``, upright and in RGB. The size is looked at before anything is decoded."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # our own limit stands below
-            with Image.open(file, formats=FORMATS) as image:
-                width, height = image.size
-                if width * height > LARGEST_PIXELS:
-                    raise PictureError(f"{width} × {height} pixels are too many to show")
-                image.draft("RGB", (side, side))  # a JPEG is decoded near the wanted size at once
-                image.thumbnail((side, side), Image.Resampling.BICUBIC, reducing_gap=2.0)
-                small = as_rgb(image)
+        with Image.open(file, formats=readable_formats()) as image:
+            image.draft("RGB", (side, side))  # a JPEG is decoded near the wanted size at once
+            width, height = image.size
+            if width * height > LARGEST_PICTURE:
+                raise PictureError(f"{width} × {height} pixels are too many to show")
+            small = as_rgb(image)
+            small.thumbnail((side, side), Image.Resampling.BICUBIC, reducing_gap=2.0)
         out = io.BytesIO()
         small.save(out, "JPEG", quality=82)
         return out.getvalue()

@@ -82,7 +82,7 @@ class Workbench:
             return self._snapshot()
 
     def take_over(self, labels: dict[str, str]) -> None:
-        """Labels by path that were there before the session, as one action of a person, unless there was one already."""
+        """Labels by path that were there before the session, as its first action; nothing if it has begun already."""
         with self._moved:
             if self.session.revision or not labels:
                 return
@@ -172,13 +172,12 @@ class Workbench:
         """For an image; classes are meant by their numbers."""
         if not 0 <= item < len(self.paths):
             raise ActionError(f"there is no image {item}; load the page again")
-        with self._lock:
+        with self._moved:
+            self._moved.wait_for(lambda: self._explainer is not None or self._closed)
             labels, numbers = self._labels()
-            if self._explainer is None:
-                self._explainer = Explainer(self._features)
         known = labels >= 0
         labels[known] = numbers[labels[known]]
-        return self._explainer.explain(item, labels)
+        return self._explainer.explain(item, labels) if self._explainer else Explanation([], [], 0)
 
     def rows(self, *, predicted: bool = True) -> list[LabelledImage]:
         """The labels of all images, for an export; those predicted belong to the newest labels."""
@@ -210,7 +209,11 @@ class Workbench:
 
     def _follow(self) -> None:
         """The thread of the predictions."""
-        predictor, suggester = None, None
+        predictor = Predictor(self._features)
+        suggester = Suggester(predictor.points, seed=self.seed)
+        with self._moved:
+            self._explainer = Explainer(predictor.points.numpy())
+            self._moved.notify_all()
         while True:
             with self._moved:
                 self._moved.wait_for(lambda: self._closed or self.predictions.revision != self.session.revision)
@@ -219,8 +222,6 @@ class Workbench:
                 revision = self.session.revision
                 labels, numbers = self._labels()
             try:
-                predictor = predictor or Predictor(self._features)
-                suggester = suggester or Suggester(self._features, seed=self.seed)
                 found = predict_all(predictor, suggester, labels, numbers, revision)
             except Exception as error:  # the page must say so, and the next change must find this thread alive
                 found = Predictions(
