@@ -71,7 +71,9 @@ def _serve(
     if limit := options.pop("largest_file", None):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     sys.stdout = _Lines(connection)  # type: ignore[assignment]
-    found = only_inside(folder, FolderFeatures(list(paths), features, []))
+    found = FolderFeatures(list(paths), features, [])
+    if not options.pop("trust", False):
+        found = only_inside(folder, found)
     run(folder, found, Journal(session, folder), out=session.parent / "exports", **options)
 
 
@@ -107,7 +109,9 @@ class Server:
 
 def start(folder: Path, paths: Sequence[str], features: NDArray[np.float32], session: Path, **options: Any) -> Server:
     ours, theirs = _processes.Pipe()
-    process = _processes.Process(target=_serve, args=(theirs, folder.resolve(), paths, features, session, options))
+    process = _processes.Process(
+        target=_serve, args=(theirs, folder.resolve(), paths, features, session, options), daemon=True
+    )
     process.start()
     theirs.close()
     while True:

@@ -92,7 +92,7 @@ function edit(of) {
         make("label", { for: "merge-into" }, "Merge into another class: its labels move there"),
         make("div", { class: "row" }, into, make("button", { type: "submit" }, "Merge")),
       ),
-    button("Close", () => dialog.close(), { class: "quiet" }),
+    make("div", { class: "row" }, button("Close", () => dialog.close(), { class: "quiet" })),
   );
   dialog.showModal();
   name.select();

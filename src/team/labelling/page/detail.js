@@ -13,7 +13,7 @@ export function drawDetail() {
   const now = `${item} ${store.state.revision} ${store.predictions.revision} ${store.view}`;
   if (now === shown) return;
   shown = now;
-  const panel = $("detail");
+  const panel = $("detail-content");
   if (item < 0 || store.view === "audit") return fill(panel);
   const { kind, number: of, sure } = status(item);
   const image = make("img", { class: "large", alt: store.names[item], src: imageAddress("preview", item) });
@@ -71,13 +71,13 @@ async function explain(item, why, asked) {
   const own = found.directions.find((each) => each.label === of) ?? found.directions[0];
   fill(
     why,
-    make("h2", {}, kind === "human" ? "What it is like" : "Why this label"),
+    make("h2", {}, kind === "predicted" || kind === "accepted" ? "Why this label" : "What it is like"),
     make("p", { class: "soft small" }, "Labelled examples most like it (100: the same):"),
     make("div", { class: "examples" }, ...neighbours),
     make("h3", {}, "Seen from both sides"),
     make("p", {}, "From the image: of ", number(found.directions.length), found.directions.length === 1 ? " class, " : " classes, ", name(own), ` is ${place(own.to_class)} to it.`),
     make("p", {}, "From the class: of ", number(found.unlabelled), " unlabelled images, this one is ", `${place(own.to_image)} to `, name(own), "."),
-    make("p", { class: "soft small" }, judge(own, found)),
+    kind === "predicted" && make("p", { class: "soft small" }, judge(own, found)),
     found.directions.length > 1 && table(found),
   );
 }

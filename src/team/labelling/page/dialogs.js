@@ -36,7 +36,7 @@ export function startDialogs() {
     make("p", {}, make("span", { class: "badge human" }, "solid"), " you said so. ", make("span", { class: "badge accepted" }, "outlined"), " you accepted a prediction. ", make("span", { class: "badge predicted" }, "dashed"), " a prediction."),
     make("dl", { class: "keys" }, ...KEYS.flatMap(([key, does]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, does)])),
     make("p", { class: "soft small" }, "Click selects one image, Ctrl-click several, Shift-click a range. Your images are only read. Nothing leaves this machine."),
-    button("Close", () => help.close(), { class: "strong" }),
+    make("div", { class: "row" }, button("Close", () => help.close(), { class: "strong" })),
   );
   $("open-help").addEventListener("click", () => help.showModal());
   $("open-export").addEventListener("click", openExport);
@@ -68,6 +68,7 @@ function openExport() {
             if (failure.gone) showProblem(failure.message);
           }
           submit.disabled = false;
+          submit.focus();
         },
       },
     },

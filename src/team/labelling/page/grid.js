@@ -5,7 +5,7 @@ import { $, button, count, fill, make, number } from "./dom.js";
 import { className, describe, hue, moveTo, percent, select, status, store, toggle } from "./store.js";
 
 const GAP = 10;
-const CAPTION = 30;
+const CAPTION = 36;
 const HEADER = 58;
 const BEYOND = 400; // pixels above and below the window that are kept ready
 

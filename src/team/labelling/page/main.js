@@ -17,6 +17,8 @@ const VIEWS = [
   ["changed", "Just changed", () => store.previous.size],
 ];
 
+let shown = -1; // the image that had the focus when the page was last drawn
+
 onChange((what) => {
   if (what === "focus") {
     reveal(store.active);
@@ -28,7 +30,12 @@ onChange((what) => {
     drawAuditCard(counts.total);
     drawAudit();
     if (store.view !== "audit") layout();
+    if (store.view !== "audit" && (what === "view" || store.active !== shown)) {
+      reveal(store.active);
+      refresh();
+    }
   }
+  shown = store.active;
   drawTabs();
   drawBar();
   drawDetail();
@@ -76,7 +83,7 @@ function drawBar() {
 
 // Keys. What is typed into a field, and what a button understands, is left to it.
 document.addEventListener("keydown", (event) => {
-  const field = event.target.closest?.("input, select, textarea, dialog");
+  const field = event.target.closest?.("input, select, textarea") || document.querySelector("dialog[open]");
   const command = event.ctrlKey || event.metaKey;
   const letter = event.key.toLowerCase();
   if (field) {
@@ -131,6 +138,7 @@ $("accept").addEventListener("click", () => accept());
 $("clear").addEventListener("click", () => clear());
 $("toggle-classes").addEventListener("click", togglePanel("classes"));
 $("toggle-detail").addEventListener("click", togglePanel("detail"));
+for (const close of document.querySelectorAll("[data-close]")) close.addEventListener("click", closePanels);
 $("problem-close").addEventListener("click", () => showProblem(""));
 $("label-as").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -24,7 +24,7 @@ export const className = (number) => nameOf.get(number) ?? "";
 export const classAt = (place) => store.state.classes[place];
 
 // Hues far apart for classes that follow one another.
-export const hue = (number) => Math.round((number * 137.5 + 20) % 360);
+export const hue = (number) => Math.round((number * 137.5 + 112) % 360);
 
 // human, accepted, predicted or none; with its class number and how sure a prediction is (0 to 1).
 export function status(item) {
