@@ -57,7 +57,7 @@ class InductiveClassifier:
     def probabilities(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
         """``[n, d]`` -> ``[n, C]``"""
         parts = (torch.from_numpy(part) for part in (self.centre, self.projection, self.prototypes))
-        distances = _distances(torch.from_numpy(np.ascontiguousarray(points)), *parts)
+        distances = _distances(torch.from_numpy(np.require(points, requirements="CW")), *parts)
         scores = torch.from_numpy(self.offsets) - self.slope * distances
         result: NDArray[np.floating] = scores.softmax(-1).numpy().astype(points.dtype)
         return result
@@ -77,8 +77,9 @@ def _fit_scores(distances: Tensor, probabilities: Tensor) -> tuple[float, Tensor
 
     The problem is convex; a small ridge on the slope keeps it finite where the classes are told apart without fail.
     """
-    scale = distances.mean().clamp_min(1e-12)
-    scaled = distances / scale
+    differences = distances - distances.mean(-1, keepdim=True)
+    scale = differences.square().mean().sqrt().clamp_min(1e-12)
+    scaled = differences / scale
     parameters = torch.zeros(1 + distances.shape[1], dtype=distances.dtype, requires_grad=True)
     with torch.no_grad():
         parameters[0] = 1.0
