@@ -1,4 +1,4 @@
-"""Folders of real photographs as a person might have them: classes of a data set, shuffled, with names that tell nothing."""
+"""Folders of real photographs as a person might have them: shuffled, with file names that tell nothing."""
 
 from __future__ import annotations
 

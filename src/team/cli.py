@@ -235,6 +235,60 @@ def reproduce(
         print(f"written: {report}", file=sys.stderr)
 
 
+def label(
+    folder: Annotated[Path | None, tyro.conf.Positional] = None,
+    labels: Path | None = None,
+    out: Path | None = None,
+    to: Literal["csv", "folders", "imagefolder", "coco", "label-studio"] = "csv",
+    link: bool = False,
+    subfolders: bool = False,
+    embedder: str | None = None,
+    method: str | None = None,
+    demo: bool = False,
+    port: int = 0,
+    browser: bool = True,
+) -> None:
+    """Label a folder of images from a few labels: on a local page, or, with --out, at once.
+
+    Args:
+        folder: Folder of images of any kind, sub-folders included; its files are only read.
+        labels: Table (CSV) of the labels there are: path, label. Without it, names of sub-folders are labels.
+        out: Write all labels here and open no page: a file, or a new folder for folders and imagefolder.
+        to: Form of the output; folders: one per class; imagefolder: Hugging Face's; the others are files.
+        link: Links in place of copies of the images.
+        subfolders: Names of sub-folders are labels beside those of the table.
+        embedder: Name or file of weights of ours, in place of EfficientNet-Lite0.
+        method: Any method, by name, in place of the default.
+        demo: Show all this on pictures drawn for it, in the folder --out (team-label-demo).
+        port: Of the page; 0 takes a free one.
+        browser: Open the page in a browser.
+    """
+    from team.labelling.embedders import find_embedder
+    from team.labelling.export import check_destination
+    from team.labelling.folder import label_folder
+
+    if demo:
+        from team.labelling.demo import run_demo
+
+        run_demo(out or Path("team-label-demo"), method=method)
+        return
+    if folder is None:
+        raise ValueError("give the folder of images to label, or --demo to see an example")
+    if out is None:
+        from team.labelling.server import serve  # type: ignore[import-not-found]  # the local page
+
+        serve(folder, labels=labels, port=port, open_browser=browser)
+        return
+    check_destination(folder, out, to)
+    network = None if embedder is None else find_embedder(embedder)
+    result = label_folder(folder, labels, subfolders=subfolders or None, embedder=network, method=method)
+    result.export(out, to, link=link)
+    for path, reason in result.skipped:
+        print(f"skipped {path!r}: {reason}", file=sys.stderr)
+    given = sum(row.source == "human" for row in result.rows)
+    print(f"{len(result.rows)} images of {len(result.classes)} classes, {given} of them labelled by you: {out}")
+
+
 def bench_metric(seconds: float = 5.0, threads: int = 0, sdp: bool = True) -> None:
     """Distances per second: ours, the paper's formula written naively, and an SDP solver, in one run.
 
@@ -315,6 +369,7 @@ def main() -> None:
         "train": train,
         "evaluate": evaluate,
         "reproduce": reproduce,
+        "label": label,
         "bench": bench,
     }
     program = "team"

@@ -12,8 +12,10 @@ from torch import Tensor
 from team.closed_form import MetricSettings, safe_root, solve_moments
 from team.episode import Episode, class_means
 from team.methods.protonet import squared_euclidean
+from team.seeding import generator
 
 _CHUNK = 4096
+_SAMPLE = 10_000  # points that decide slope and offsets
 _ITERATIONS = 100
 _RIDGE = 1e-4
 
@@ -27,7 +29,7 @@ class InductiveClassifier:
     bi-directional similarity (Sec. 3.4) of a point that joins the fitted ones, and which changes nothing for them.
     Slope and offsets are fitted so that the fitted points get the probabilities that the method gave them.
 
-    centre ``[1, d]``, projection L ``[d, d]`` with M† = LᵀL, prototypes L·(p - centre) ``[C, d]``, slope, offsets ``[C]``
+    centre: ``[1, d]``; projection: L ``[d, d]`` with M† = LᵀL; prototypes: L·(p - centre) ``[C, d]``; offsets: ``[C]``
     """
 
     centre: NDArray[np.float64]
@@ -37,26 +39,25 @@ class InductiveClassifier:
     offsets: NDArray[np.float64]
 
     @classmethod
-    def fit(
-        cls, features: Tensor, probabilities: Tensor, labelled: NDArray[np.bool_]
-    ) -> InductiveClassifier:
-        """features: ``[n, d]``; probabilities: ``[n, C]``, one class for certain where ``labelled [n]``."""
-        known = torch.from_numpy(labelled)
-        support, query = features[known], features[~known]
-        episode = Episode(support[None], probabilities[known].argmax(-1)[None], query[None], probabilities.shape[1])
+    def fit(cls, features: Tensor, probabilities: Tensor, labelled: Tensor) -> InductiveClassifier:
+        """features: ``[n, d]``; probabilities: ``[n, C]``, one class for certain where ``labelled``, bool ``[n]``."""
+        support, query = features[labelled], features[~labelled]
+        classes = probabilities[labelled].argmax(-1)
+        episode = Episode(support[None], classes[None], query[None], probabilities.shape[1])
         solution = solve_moments(episode, MetricSettings(k=min(MetricSettings.k, len(query))))
         factor, _ = torch.linalg.cholesky_ex(solution.matrix[0])
         centre, projection = solution.centre[0], factor.mT
         means = class_means(features[None].to(probabilities), probabilities[None])[0].to(centre)
         prototypes = (means - centre) @ projection.mT
-        distances = _distances(features, centre, projection, prototypes)
-        slope, offsets = _fit_scores(distances, probabilities.to(distances))
+        chosen = torch.randperm(len(features), generator=generator(0, "inductive"))[:_SAMPLE]
+        distances = _distances(features[chosen], centre, projection, prototypes)
+        slope, offsets = _fit_scores(distances, probabilities[chosen].to(distances))
         return cls(centre.numpy(), projection.numpy(), prototypes.numpy(), slope, offsets.numpy())
 
     def probabilities(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
         """``[n, d]`` -> ``[n, C]``"""
         parts = (torch.from_numpy(part) for part in (self.centre, self.projection, self.prototypes))
-        distances = _distances(torch.from_numpy(np.ascontiguousarray(points)), *parts)
+        distances = _distances(torch.from_numpy(np.require(points, requirements="CW")), *parts)
         scores = torch.from_numpy(self.offsets) - self.slope * distances
         result: NDArray[np.floating] = scores.softmax(-1).numpy().astype(points.dtype)
         return result
@@ -76,8 +77,9 @@ def _fit_scores(distances: Tensor, probabilities: Tensor) -> tuple[float, Tensor
 
     The problem is convex; a small ridge on the slope keeps it finite where the classes are told apart without fail.
     """
-    scale = distances.mean().clamp_min(1e-12)
-    scaled = distances / scale
+    differences = distances - distances.mean(-1, keepdim=True)
+    scale = differences.square().mean().sqrt().clamp_min(1e-12)
+    scaled = differences / scale
     parameters = torch.zeros(1 + distances.shape[1], dtype=distances.dtype, requires_grad=True)
     with torch.no_grad():
         parameters[0] = 1.0
@@ -88,10 +90,10 @@ def _fit_scores(distances: Tensor, probabilities: Tensor) -> tuple[float, Tensor
         slope, offsets = parameters[0], parameters[1:]
         log_p = (offsets - slope * scaled).log_softmax(-1)
         value = -(probabilities * log_p).sum(-1).mean() + _RIDGE * parameters.square().sum()
-        value.backward()
+        value.backward()  # type: ignore[no-untyped-call]
         return value
 
     with torch.enable_grad():
-        optimiser.step(loss)
+        optimiser.step(loss)  # type: ignore[no-untyped-call]
     found = parameters.detach()
     return float(found[0].clamp_min(0) / scale), found[1:]

@@ -90,13 +90,13 @@ def _embed(folder: Path, paths: list[str], network: Embedder, cache: FeatureCach
             if pixels is not None and digest not in cache:
                 pictures[digest] = pixels
         if len(pictures) >= _BATCH:
-            run = run or fast(network)  # not before it is needed: a folder that is all in the cache is ready at once
+            run = run or fast(network, len(paths))  # not before it is needed: what is in the cache is ready at once
             _remember(pictures, run, cache)
         if not pictures:
             yield from waiting
             waiting = []
     if pictures:
-        _remember(pictures, run or fast(network), cache)
+        _remember(pictures, run or fast(network, len(paths)), cache)
     yield from waiting
 
 

@@ -44,7 +44,8 @@ class FeatureCache:
             return self._new[digest]
         path, row = self._rows[digest]
         if path not in self._open:
-            self._open[path] = safe_open(path, "numpy").get_slice("features")  # rows are read when they are wanted
+            file: Any = safe_open(path, "numpy")
+            self._open[path] = file.get_slice("features")  # rows are read when they are wanted
         features: NDArray[np.float32] = self._open[path][row]
         return features
 

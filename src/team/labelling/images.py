@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from team.data.folder import ENDINGS
 from team.data.pixels import as_rgb, resized
@@ -93,5 +93,5 @@ def decode(content: bytes, size: int) -> NDArray[np.uint8]:
     except Image.DecompressionBombError as error:
         raise BadImage(f"too many pixels ({error})") from error
     except Exception as error:  # Pillow's decoders fail with many types; each means that this file is no image
-        reason = "" if isinstance(error, Image.UnidentifiedImageError) else f" ({error})"
+        reason = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"
         raise BadImage(f"is no image that can be decoded{reason}") from error

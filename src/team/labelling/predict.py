@@ -77,7 +77,8 @@ def _principal(points: Tensor) -> Tensor:
     else:
         _, vectors = torch.linalg.eigh(sample.mT @ sample)
         directions = vectors[:, -_DIRECTIONS:]
-    return (points - centre) @ directions.float()
+    reduced: Tensor = (points - centre) @ directions.float()
+    return reduced
 
 
 def _check_labels(labels: NDArray[np.int64], images: int, classes: int) -> None:

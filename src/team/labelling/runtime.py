@@ -21,15 +21,17 @@ from team.files import atomic_path, cache_folder
 from team.labelling.embedders import Embedder, run_torch
 
 Run = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+_WORTH_EXPORTING = 256
 _NEEDED = ("onnx", "onnxruntime", "onnxscript")
 _TOLERANCE = 1e-3  # of the largest feature; a faithful export is a hundred times closer
 
 
-def fast(embedder: Embedder) -> Run:
-    """A function from pixels uint8 ``[n, size, size, 3]`` to features float32 ``[n, d]``, the fastest there is here.
+def fast(embedder: Embedder, images: int = _WORTH_EXPORTING) -> Run:
+    """A function from pixels uint8 ``[n, size, size, 3]`` to features float32 ``[n, d]``, fast for so many images.
 
-    A network on a GPU stays there. The exported file is kept in the cache and checked against the network's own answer
-    before it is trusted; a network that cannot be exported runs in torch, with a warning.
+    A network on a GPU stays there. Exporting takes seconds, so for a few images a network runs in torch unless it was
+    exported before. The exported file is kept in the cache and checked against the network's own answer before it is
+    trusted; a network that cannot be exported runs in torch, with a warning.
     """
     plain = partial(run_torch, embedder)
     on_cpu = all(parameter.device.type == "cpu" for parameter in embedder.network.parameters())
@@ -39,6 +41,8 @@ def fast(embedder: Embedder) -> Run:
     try:
         if path.is_file() and (run := _checked(path, embedder)) is not None:
             return run
+        if images < _WORTH_EXPORTING:
+            return plain
         _export(embedder, path)
         if (run := _checked(path, embedder)) is not None:
             return run

@@ -16,9 +16,11 @@ COLUMNS = ("path", "label", "confidence", "source")
 
 def write_table(rows: Sequence[LabelledImage], out: Path) -> None:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    plain = csv.writer(text, lineterminator="\n")
+    quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    plain.writerow(COLUMNS)
     for row in rows:
+        writer = quoted if "\r" in row.path + row.label else plain  # before Python 3.13 a lone \r is not quoted
         writer.writerow([to_cell(row.path), to_cell(row.label), f"{row.confidence:.4f}", row.source])
     write_text(out, text.getvalue())
 
