@@ -74,7 +74,7 @@ def _serve(
     found = FolderFeatures(list(paths), features, [])
     if not options.pop("trust", False):
         found = only_inside(folder, found)
-    run(folder, found, Journal(session, folder), out=session.parent / "exports", **options)
+    run(folder, found, Journal(session, folder), exports=session.parent / "exports", **options)
 
 
 @dataclass

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -122,3 +126,31 @@ def test_undo_and_redo_survive_kill_and_restart(tmp_path: Path) -> None:
     server, client = life()
     assert client.act(do="redo")["labels"][:3] == [1, 1, 0]
     server.stop()
+
+
+def test_the_command_serves_a_folder_and_stops_when_asked(tmp_path: Path) -> None:
+    """`team label` as a person starts it, without a browser."""
+    folder = tmp_path / "pictures"
+    paths, _, _ = picture_folder(folder, each=2)
+    (tmp_path / "labels.csv").write_text(f"path,label\n{paths[0]},red\n")
+    words = ["label", str(folder), "--labels", str(tmp_path / "labels.csv"), "--no-browser"]
+    words += ["--embedder", "cifar100-conv4-1shot-team"]
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "TEAM_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "team.cli", *words]
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    for life in range(2):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
+        assert process.stdout is not None
+        address = next(line.split()[1] for line in process.stdout if line.startswith("open "))
+        client = Client(Server(address, process, None))  # type: ignore[arg-type]
+        state = client.get("/api/session").json()["state"]
+        assert state["classes"][0]["name"] == "red"
+        assert state["revision"] == 1 + life  # what was given is taken over once
+        assert client.post("/api/export", {"form": "csv"}).status == 200
+        client.act(do="add", name=f"class {life}")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+        assert "everything is saved" in process.stdout.read()
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert len(list((tmp_path / "pictures-labels").iterdir())) == 2
+    assert [path.suffix for path in (tmp_path / "data" / "team" / "labelling").iterdir()].count(".jsonl") == 1

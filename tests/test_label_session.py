@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from team.labelling.classes import ActionError
 from team.labelling.journal import Journal, JournalError
-from team.labelling.session import ActionError, Label, Session
+from team.labelling.session import Label, Session
 
 PATHS = [f"{number}.png" for number in range(6)]
 

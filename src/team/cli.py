@@ -245,6 +245,7 @@ def label(
     embedder: str | None = None,
     method: str | None = None,
     demo: bool = False,
+    session: Path | None = None,
     port: int = 0,
     browser: bool = True,
 ) -> None:
@@ -252,7 +253,7 @@ def label(
 
     Args:
         folder: Folder of images of any kind, sub-folders included; its files are only read.
-        labels: Table (CSV) of the labels there are: path, label. Without it, names of sub-folders are labels.
+        labels: Table (CSV) of the labels there are: path, label. With --out, names of sub-folders serve without it.
         out: Write all labels here and open no page: a file, or a new folder for folders and imagefolder.
         to: Form of the output; folders: one per class; imagefolder: Hugging Face's; the others are files.
         link: Links in place of copies of the images.
@@ -260,6 +261,7 @@ def label(
         embedder: Name or file of weights of ours, in place of EfficientNet-Lite0.
         method: Any method, by name, in place of the default.
         demo: Show all this on pictures drawn for it, in the folder --out (team-label-demo).
+        session: File in which the page keeps every action; one per folder in the user's data folder, if not given.
         port: Of the page; 0 takes a free one.
         browser: Open the page in a browser.
     """
@@ -274,13 +276,24 @@ def label(
         return
     if folder is None:
         raise ValueError("give the folder of images to label, or --demo to see an example")
+    network = None if embedder is None else find_embedder(embedder)
     if out is None:
-        from team.labelling.server import serve  # type: ignore[import-not-found]  # the local page
-
-        serve(folder, labels=labels, port=port, open_browser=browser)
+        try:
+            from team.labelling.server import serve
+        except ModuleNotFoundError as error:
+            raise ValueError(f"the page needs {error.name}: pip install 'team[label]'") from error
+        serve(
+            folder,
+            labels=labels,
+            subfolders=subfolders,
+            session=session,
+            port=port,
+            open_browser=browser,
+            embedder=network,
+            method=method,
+        )
         return
     check_destination(folder, out, to)
-    network = None if embedder is None else find_embedder(embedder)
     result = label_folder(folder, labels, subfolders=subfolders or None, embedder=network, method=method)
     result.export(out, to, link=link)
     for path, reason in result.skipped:

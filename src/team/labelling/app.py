@@ -20,10 +20,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from team.labelling.actions import Action, ExportRequest
+from team.labelling.classes import ActionError
 from team.labelling.export import export
 from team.labelling.journal import JournalError
 from team.labelling.security import Guard, Secrets
-from team.labelling.session import ActionError
 from team.labelling.thumbnails import SIDES, PictureError, Thumbnails
 from team.labelling.workbench import Workbench
 

@@ -18,6 +18,7 @@ from team.labelling.embed_folder import FolderFeatures, embed_folder
 from team.labelling.given import given_labels
 from team.labelling.images import find_images
 from team.labelling.journal import Journal
+from team.labelling.predict import check_method
 from team.labelling.security import Secrets
 from team.labelling.thumbnails import PictureError, open_inside
 from team.labelling.workbench import Workbench
@@ -29,19 +30,21 @@ def serve(
     labels: Path | None = None,
     subfolders: bool = False,
     session: Path | None = None,
-    out: Path | None = None,
+    exports: Path | None = None,
     port: int = 0,
     open_browser: bool = True,
     embedder: Any = None,
+    method: str | None = None,
 ) -> None:
     """Embed the images below ``folder`` and serve the labelling page until interrupted.
 
     labels: a table of labels that are there already, taken over when the session is new
     subfolders: take the names of sub-folders as labels, too
     session: file of the journal; by default one per folder in the user's data folder, so that the folder stays as it is
-    out: folder for exports; by default beside where the program was started
-    port: 0 for any free one
+    exports: folder for what the page exports; by default one beside where the program was started
+    port: 0 for any free one; embedder, method: as for :func:`team.labelling.folder.label_folder`
     """
+    check_method(method)
     folder = _resolved(folder)
     path = session.absolute() if session else session_path(folder)
     journal = Journal(path, folder)  # first of all: if another process has it, better to know before the long wait
@@ -51,8 +54,9 @@ def serve(
         if not found.paths:
             raise ValueError(f"there is no image in {folder} that can be shown; give a folder of JPEG, PNG or the like")
         before = given_labels(folder, found.paths, labels, subfolders=subfolders)
-        out = out or exports_path(folder)
-        run(folder, found, journal, port=port, out=out, labels=before, open_browser=open_browser)
+        exports = exports or exports_path(folder)
+        options: dict[str, Any] = {"port": port, "open_browser": open_browser, "method": method}
+        run(folder, found, journal, exports=exports, labels=before, **options)
     finally:
         journal.close()
 
@@ -62,19 +66,20 @@ def run(
     found: FolderFeatures,
     journal: Journal,
     *,
-    out: Path,
+    exports: Path,
     labels: dict[str, str] | None = None,
     port: int = 0,
     open_browser: bool = False,
+    method: str | None = None,
 ) -> None:
     """Serve the page for a folder whose features are there; ``folder`` is resolved."""
     import uvicorn
 
     listener = listen(port)
     secrets = Secrets(listener.getsockname()[1])
-    workbench = Workbench(folder, found.paths, found.features, journal)
+    workbench = Workbench(folder, found.paths, found.features, journal, method=method)
     workbench.take_over(labels or {})
-    app = create_app(workbench, secrets, Surroundings(out.absolute(), journal.path, found.skipped))
+    app = create_app(workbench, secrets, Surroundings(exports.absolute(), journal.path, found.skipped))
     settings = uvicorn.Config(
         app,
         http="h11",

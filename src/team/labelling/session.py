@@ -6,21 +6,14 @@ written down; then the plan is carried out. Undo and redo are actions like any o
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from team.labelling.classes import ActionError, free_name, known, with_class
 from team.labelling.journal import Entry
 
 Source = Literal["human", "accepted"]
-LONGEST_NAME = 100
-# Characters that turn the direction of the text around them, with which one name can be made to look like another.
-_TURNING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-class ActionError(ValueError):
-    """An action that makes no sense in this state; the message is for the person who asked for it."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +90,9 @@ class Session:
             raise ActionError(f"there is no action {kind!r}")
         try:
             return Plan(_PLANS[kind](self, entry), "new")
-        except (KeyError, TypeError, AttributeError) as error:
+        except ActionError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ActionError(f"the action {kind!r} lacks something or has it in a wrong form: {error}") from error
 
     def carry_out(self, plan: Plan) -> None:
@@ -137,30 +132,16 @@ class Session:
         return Change(title, **whole | parts)
 
 
-def check_name(given: object) -> str:
-    """A class name as it is kept: normalised, without space around it."""
-    if not isinstance(given, str):
-        raise ActionError("a class needs a name")
-    name = unicodedata.normalize("NFC", given).strip()
-    if not name:
-        raise ActionError("a class needs a name; type one or more letters")
-    if len(name) > LONGEST_NAME:
-        raise ActionError(f"that name has {len(name)} characters; use at most {LONGEST_NAME}")
-    if any(unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or letter in _TURNING for letter in name):
-        raise ActionError("a class name must be one line without control characters")
-    return name
-
-
 def _label(session: Session, entry: Entry) -> Change:
     source = entry["source"]
     if source not in ("human", "accepted"):
         raise ActionError(f"a label comes from “human” or “accepted”, not {source!r}")
     classes = session.classes
     for number, name in entry.get("add", {}).items():
-        classes = _with_class(classes, int(number), name)
+        classes = with_class(classes, int(number), name)
     labels: dict[str, Label] = {}
     for number, paths in entry["labels"].items():
-        label = Label(_known(classes, number), source)
+        label = Label(known(classes, number), source)
         labels.update(dict.fromkeys(_paths(paths), label))
     if not labels:
         raise ActionError("nothing is selected; click an image first")
@@ -184,18 +165,18 @@ def _clear(session: Session, entry: Entry) -> Change:
 
 
 def _add(session: Session, entry: Entry) -> Change:
-    classes = _with_class(session.classes, entry["class"], entry["name"])
+    classes = with_class(session.classes, entry["class"], entry["name"])
     return session.change(f"add the class “{classes[entry['class']]}”", classes=classes)
 
 
 def _rename(session: Session, entry: Entry) -> Change:
-    number = _known(session.classes, entry["class"])
-    name, old = _free_name(session.classes, entry["name"], number), session.classes[number]
+    number = known(session.classes, entry["class"])
+    name, old = free_name(session.classes, entry["name"], number), session.classes[number]
     return session.change(f"rename “{old}” to “{name}”", classes=session.classes | {number: name})
 
 
 def _merge(session: Session, entry: Entry) -> Change:
-    old, new = _known(session.classes, entry["class"]), _known(session.classes, entry["into"])
+    old, new = known(session.classes, entry["class"]), known(session.classes, entry["into"])
     if old == new:
         raise ActionError("a class cannot be merged with itself; choose two")
     labels = {path: replace(label, number=new) for path, label in session.labels.items() if label.number == old}
@@ -206,7 +187,7 @@ def _merge(session: Session, entry: Entry) -> Change:
 
 
 def _audit(session: Session, entry: Entry) -> Change:
-    sample = {path: _known(session.classes, number) for path, number in entry["sample"].items()}
+    sample = {path: known(session.classes, number) for path, number in entry["sample"].items()}
     if not 0 < len(sample) <= entry["population"]:
         raise ActionError("there is nothing to check: every image has a label from you already")
     return session.change("start an accuracy check", audit=Audit(entry["population"], sample, {}))
@@ -227,26 +208,6 @@ _PLANS = {
     "audit": _audit,
     "end_audit": _end_audit,
 }
-
-
-def _known(classes: dict[int, str], number: Any) -> int:
-    if int(number) not in classes:
-        raise ActionError("that class is no longer there: it was merged, or its creation undone")
-    return int(number)
-
-
-def _with_class(classes: dict[int, str], number: int, name: Any) -> dict[int, str]:
-    if not isinstance(number, int) or number < 1 or number in classes:
-        raise ActionError(f"class number {number!r} is not free")
-    return classes | {number: _free_name(classes, name)}
-
-
-def _free_name(classes: dict[int, str], given: object, number: int | None = None) -> str:
-    name = check_name(given)
-    for other, taken in classes.items():
-        if taken.casefold() == name.casefold() and other != number:
-            raise ActionError(f"there is a class “{taken}” already; choose another name, or merge the two")
-    return name
 
 
 def _last(stack: list[Change], word: str) -> Change:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,38 +16,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from team.labelling import actions
+from team.labelling.advisor import Advisor, no_predictions
 from team.labelling.audit import SAMPLE, accuracy, draw_sample
-from team.labelling.explain import Explainer, Explanation
+from team.labelling.classes import ActionError
+from team.labelling.explain import Explanation
 from team.labelling.journal import Entry, Journal
-from team.labelling.predict import Predictor
 from team.labelling.rows import LabelledImage
-from team.labelling.session import ActionError, Session
-from team.labelling.suggest import Suggester
+from team.labelling.session import Session
 from team.seeding import generator
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """For the session at ``revision``: class numbers (0: none) and confidences ``[n]``, what to label next, and why
-    there are none if something failed.
-    """
-
-    revision: int
-    classes: NDArray[np.int64]
-    confidence: NDArray[np.float32]
-    suggestions: list[int] = field(default_factory=list)
-    problem: str = ""
 
 
 class Workbench:
     """paths: of the images below ``folder``; features: ``[n, d]``; journal: opened for that folder."""
 
     def __init__(
-        self, folder: Path, paths: Sequence[str], features: NDArray[np.float32], journal: Journal, *, seed: int = 0
+        self,
+        folder: Path,
+        paths: Sequence[str],
+        features: NDArray[np.float32],
+        journal: Journal,
+        *,
+        method: str | None = None,
+        seed: int = 0,
     ) -> None:
         if not len(paths) == len(features) > 0:
             raise ValueError(f"{len(paths)} paths and {len(features)} features; there must be one feature per image")
-        self.folder, self.paths, self.seed = folder, list(paths), seed
+        self.folder, self.paths = folder, list(paths)
+        self.method, self.seed = method, seed
         self._places = {path: place for place, path in enumerate(self.paths)}
         self._features, self._journal = features, journal
         self.session = Session()
@@ -56,9 +50,8 @@ class Workbench:
         self._lock = threading.Lock()
         self._moved = threading.Condition(self._lock)
         self._closed = False
-        none = np.zeros(len(paths))
-        self.predictions = Predictions(-1, none.astype(np.int64), none.astype(np.float32))
-        self._explainer: Explainer | None = None
+        self.predictions = no_predictions(len(paths), -1)
+        self._advisor: Advisor | None = None
         self._thread = threading.Thread(target=self._follow, name="predictions", daemon=True)
         self._thread.start()
 
@@ -173,11 +166,9 @@ class Workbench:
         if not 0 <= item < len(self.paths):
             raise ActionError(f"there is no image {item}; load the page again")
         with self._moved:
-            self._moved.wait_for(lambda: self._explainer is not None or self._closed)
+            self._moved.wait_for(lambda: self.predictions.revision >= 0 or self._closed)
             labels, numbers = self._labels()
-        known = labels >= 0
-        labels[known] = numbers[labels[known]]
-        return self._explainer.explain(item, labels) if self._explainer else Explanation([], [], 0)
+        return self._advisor.explain(item, labels, numbers) if self._advisor else Explanation([], [], 0)
 
     def rows(self, *, predicted: bool = True) -> list[LabelledImage]:
         """The labels of all images, for an export; those predicted belong to the newest labels."""
@@ -209,11 +200,7 @@ class Workbench:
 
     def _follow(self) -> None:
         """The thread of the predictions."""
-        predictor = Predictor(self._features)
-        suggester = Suggester(predictor.points, seed=self.seed)
-        with self._moved:
-            self._explainer = Explainer(predictor.points.numpy())
-            self._moved.notify_all()
+        advisor = None
         while True:
             with self._moved:
                 self._moved.wait_for(lambda: self._closed or self.predictions.revision != self.session.revision)
@@ -222,29 +209,10 @@ class Workbench:
                 revision = self.session.revision
                 labels, numbers = self._labels()
             try:
-                found = predict_all(predictor, suggester, labels, numbers, revision)
+                advisor = advisor or Advisor(self._features, method=self.method, seed=self.seed)
+                found = advisor.predictions(labels, numbers, revision)
             except Exception as error:  # the page must say so, and the next change must find this thread alive
-                found = Predictions(
-                    revision, self.predictions.classes * 0, self.predictions.confidence * 0, problem=str(error)
-                )
+                found = no_predictions(len(self.paths), revision, str(error))
             with self._moved:
-                self.predictions = found
+                self._advisor, self.predictions = advisor, found
                 self._moved.notify_all()
-
-
-def predict_all(
-    predictor: Predictor,
-    suggester: Suggester,
-    labels: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    revision: int,
-) -> Predictions:
-    """Predictions and suggestions for labels ``[n]``, places in ``numbers``. One class alone predicts nothing."""
-    classes, confidence = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.float32)
-    probabilities = None
-    if len(np.unique(labels[labels >= 0])) > 1:
-        probabilities = predictor.predict(labels, len(numbers))
-        likeliest = probabilities.argmax(1)
-        classes, confidence = numbers[likeliest], probabilities.max(1)
-    suggestions = suggester.suggest(labels >= 0, probabilities)
-    return Predictions(revision, classes, confidence, suggestions)
