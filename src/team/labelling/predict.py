@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from team.episode import Episode, check_features
 from team.methods import create_method
 from team.methods.default import DEFAULT_METHOD
 from team.seeding import generator
@@ -16,13 +17,18 @@ _SAMPLE = 20_000  # images that decide the directions
 
 
 class Predictor:
-    """Answers for one folder; what does not depend on the labels is computed once. features: float32 ``[n, d]``.
-
-    points: the features as answers are made from them, centred, ``[n, at most 256]``
-    """
+    """Answers for one folder; what does not depend on the labels is computed once. features: float32 ``[n, d]``."""
 
     def __init__(self, features: NDArray[np.float32]) -> None:
-        self.points = _principal(torch.from_numpy(np.ascontiguousarray(features, np.float32)))
+        points = torch.from_numpy(np.require(features, np.float32, requirements="CW"))
+        check_features("features", points, dims=(2,))
+        self._points = _principal(points)[None]
+        self._prepared: dict[str, Tensor] = {}
+
+    @property
+    def points(self) -> Tensor:
+        """The features as answers are made from them: centred, ``[n, at most 256]``."""
+        return self._points[0]
 
     @torch.no_grad()
     def predict(self, labels: NDArray[np.int64], classes: int, *, method: str | None = None) -> NDArray[np.float32]:
@@ -32,7 +38,7 @@ class Predictor:
         for all others. Where nothing is labelled, every class is as likely as any other.
         """
         labels = np.asarray(labels)
-        _check_labels(labels, len(self.points), classes)
+        _check_labels(labels, self._points.shape[1], classes)
         known = labels >= 0
         if not known.any():
             return np.full((len(labels), classes), 1 / max(classes, 1), np.float32)
@@ -40,11 +46,20 @@ class Predictor:
         probabilities[known, labels[known]] = 1
         if not known.all():
             present, numbers = np.unique(labels[known], return_inverse=True)
-            mask = torch.from_numpy(known)
-            head = create_method(method or DEFAULT_METHOD)
-            answer = head(self.points[mask], torch.from_numpy(numbers), self.points[~mask])
+            answer = self._solve(known, numbers, method or DEFAULT_METHOD)
             probabilities[np.ix_(~known, present)] = answer.exp().numpy()
         return probabilities
+
+    def _solve(self, known: NDArray[np.bool_], numbers: NDArray[np.int64], method: str) -> Tensor:
+        """log-probabilities ``[Q, N]`` of the points not ``known [n]``; numbers: ``[S]``, the classes 0..N-1 of those."""
+        head = create_method(method)
+        if method not in self._prepared:
+            self._prepared[method] = head.prepared(self._points)
+        points, mask = self._prepared[method], torch.from_numpy(known)
+        labels = torch.from_numpy(numbers)[None]
+        episode = Episode(points[:, mask], labels, points[:, ~mask], int(labels.max()) + 1)
+        head.check(episode)
+        return head.solved(episode)[0]
 
 
 def predict(
@@ -66,7 +81,7 @@ def _principal(points: Tensor) -> Tensor:
     """
     n, dimension = points.shape
     centre = points.mean(0)
-    if dimension <= _DIRECTIONS or n == 0:
+    if dimension <= _DIRECTIONS:
         return points - centre
     chosen = torch.randperm(n, generator=generator(0, "principal directions"))[:_SAMPLE]
     sample = (points[chosen] - centre).double()
@@ -84,5 +99,5 @@ def _principal(points: Tensor) -> Tensor:
 def _check_labels(labels: NDArray[np.int64], images: int, classes: int) -> None:
     if labels.shape != (images,) or labels.dtype.kind not in "iu":
         raise ValueError(f"labels must be integers [{images}], not {labels.dtype} {list(labels.shape)}")
-    if images and not -1 <= labels.min() <= labels.max() < classes:
+    if not -1 <= labels.min() <= labels.max() < classes:
         raise ValueError(f"labels must be -1..{classes - 1}, but go from {labels.min()} to {labels.max()}")

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-DEFAULT_METHOD = "team"
+from team.methods import list_methods
+
+DEFAULT_METHOD = "team+" if "team+" in list_methods() else "team"
