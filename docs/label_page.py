@@ -1,6 +1,6 @@
 """Make label-page.png: the labelling page on the pictures of `team label --demo`, as a person would have left it.
 
-    python docs/label_page.py     (needs the extras label and test, and Chromium)
+python docs/label_page.py     (needs the extras label and test, and Chromium)
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ def photograph(address: str, truth: dict[str, str]) -> None:
             page.keyboard.press(str(1 + names.index(truth[name])))
             page.wait_for_function("name => document.querySelector('#detail .file').innerText !== name", arg=name)
         page.keyboard.press("c")
-        page.wait_for_function("!('busy' in document.body.dataset)")
+        page.locator("body:not([data-busy])").wait_for()
         page.keyboard.press("Home")
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")
-        page.wait_for_function("!('busy' in document.body.dataset)")
-        page.locator("#classes .class-name").nth(2).click()
-        page.locator(".group", has_text=names[2]).get_by_text("Select all").wait_for()
-        page.locator(".tile[data-kind=predicted]").first.click()
+        page.locator("body:not([data-busy])").wait_for()
+        page.locator("#classes .class-name").nth(1).click()
+        page.locator("#grid").hover()
+        page.mouse.wheel(0, -440)  # the end of one class, with labels from a person, and the beginning of the next
+        page.locator(".tile[aria-label*='predicted knight']").first.click()
         page.locator(".examples").wait_for()
         page.wait_for_timeout(500)  # for the last pictures to be there
         page.screenshot(path=TARGET)

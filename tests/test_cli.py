@@ -17,7 +17,7 @@ from team.cli import main
 ROOT = Path(__file__).resolve().parent.parent
 
 
-COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "bench")
+COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "label", "bench")
 
 
 @dataclass

@@ -129,13 +129,17 @@ def test_undo_and_redo_survive_kill_and_restart(tmp_path: Path) -> None:
 
 
 def test_the_command_serves_a_folder_and_stops_when_asked(tmp_path: Path) -> None:
-    """`team label` as a person starts it, without a browser."""
+    """`team label` as a person starts it, but for the browser."""
     folder = tmp_path / "pictures"
     paths, _, _ = picture_folder(folder, each=2)
     (tmp_path / "labels.csv").write_text(f"path,label\n{paths[0]},red\n")
-    words = ["label", str(folder), "--labels", str(tmp_path / "labels.csv"), "--no-browser"]
+    words = ["label", str(folder), "--labels", str(tmp_path / "labels.csv")]
     words += ["--embedder", "cifar100-conv4-1shot-team"]
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\ncp "${{1#file://}}" {tmp_path}/opened.html\n')
+    browser.chmod(0o700)
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "TEAM_CACHE": str(tmp_path / "cache")}
+    environment["BROWSER"] = f"{browser} %s"
     command = [sys.executable, "-m", "team.cli", *words]
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     for life in range(2):
@@ -150,6 +154,8 @@ def test_the_command_serves_a_folder_and_stops_when_asked(tmp_path: Path) -> Non
         client.act(do="add", name=f"class {life}")
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
+        assert (tmp_path / "opened").read_text().startswith("file://")  # command lines can be read by other users
+        assert address in (tmp_path / "opened.html").read_text()
         assert "everything is saved" in process.stdout.read()
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
     assert len(list((tmp_path / "pictures-labels").iterdir())) == 2

@@ -78,7 +78,8 @@ def run(
     listener = listen(port)
     secrets = Secrets(listener.getsockname()[1])
     workbench = Workbench(folder, found.paths, found.features, journal, method=method)
-    workbench.take_over(labels or {})
+    if labels and not workbench.take_over(labels):
+        print("this session has begun already, with labels of its own; those given now are left aside")
     app = create_app(workbench, secrets, Surroundings(exports.absolute(), journal.path, found.skipped))
     settings = uvicorn.Config(
         app,

@@ -74,11 +74,11 @@ class Workbench:
             self._moved.notify_all()
             return self._snapshot()
 
-    def take_over(self, labels: dict[str, str]) -> None:
-        """Labels by path that were there before the session, as its first action; nothing if it has begun already."""
+    def take_over(self, labels: dict[str, str]) -> bool:
+        """Labels by path that were there before the session, as its first action. False if it has begun already."""
         with self._moved:
-            if self.session.revision or not labels:
-                return
+            if self.session.revision:
+                return False
             numbers = {name: number for number, name in enumerate(dict.fromkeys(labels.values()), 1)}
             chosen: dict[str, list[str]] = {str(number): [] for number in numbers.values()}
             for path, name in labels.items():
@@ -89,6 +89,7 @@ class Workbench:
             self._journal.append(entry)
             self.session.carry_out(plan)
             self._moved.notify_all()
+            return True
 
     def _entry(self, action: Any) -> Entry:
         """The action as the journal keeps it: with paths in place of numbers, and everything random decided."""

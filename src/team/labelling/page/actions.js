@@ -28,7 +28,7 @@ export const tell = (text) => {
 export function act(action) {
   under++;
   showSaved("saving", "Saving…");
-  queue = queue.then(async () => {
+  queue = queue.catch(() => {}).then(async () => {
     try {
       const state = await post("/api/act", action);
       under--;

@@ -19,7 +19,7 @@ export const imageAddress = (size, item) => `/image/${size}/${item}?key=${encode
 export class Failure extends Error {
   constructor(message, status) {
     super(message);
-    this.unsaved = status === 0 || status >= 500;
+    this.unsaved = status !== 409 && status !== 422;
     this.gone = status === 0;
   }
 }

@@ -3,7 +3,7 @@
 import { get, imageAddress } from "./api.js";
 import { $, fill, make, number, ordinal } from "./dom.js";
 import { badge } from "./grid.js";
-import { className, describe, moveTo, percent, status, store } from "./store.js";
+import { className, describe, moveTo, status, store, sureness } from "./store.js";
 
 let shown = ""; // what the panel shows: item and revision
 let timer = 0;
@@ -33,7 +33,7 @@ export function drawDetail() {
 function sentence(kind, sure) {
   if (kind === "human") return "labelled by you";
   if (kind === "accepted") return "predicted, and accepted by you";
-  if (kind === "predicted") return `predicted, ${percent(sure)} sure`;
+  if (kind === "predicted") return `predicted, ${sureness(sure)} sure`;
   return "No label yet.";
 }
 

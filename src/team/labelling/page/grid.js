@@ -2,7 +2,7 @@
 
 import { imageAddress } from "./api.js";
 import { $, button, count, fill, make, number } from "./dom.js";
-import { className, describe, hue, moveTo, percent, select, status, store, toggle } from "./store.js";
+import { className, describe, hue, moveTo, select, status, store, sureness, toggle } from "./store.js";
 
 const GAP = 10;
 const CAPTION = 36;
@@ -165,7 +165,7 @@ function mark(node, item) {
   node.title = words;
   const caption = node.lastChild;
   if (kind === "none") fill(caption, make("span", { class: "soft small" }, "no label yet"));
-  else fill(caption, badge(kind, of), kind === "predicted" && make("span", { class: "sure" }, percent(sure)));
+  else fill(caption, badge(kind, of), kind === "predicted" && make("span", { class: "sure" }, sureness(sure)));
 }
 
 export const badge = (kind, of) => make("span", { class: `badge ${kind}`, hue: hue(of) }, make("bdi", {}, className(of)));

@@ -29,6 +29,7 @@ onChange((what) => {
     drawClasses(counts);
     drawAuditCard(counts.total);
     drawAudit();
+    drawTabs();
     if (store.view !== "audit") layout();
     if (store.view !== "audit" && (what === "view" || store.active !== shown)) {
       reveal(store.active);
@@ -36,7 +37,6 @@ onChange((what) => {
     }
   }
   shown = store.active;
-  drawTabs();
   drawBar();
   drawDetail();
 });

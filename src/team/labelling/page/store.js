@@ -39,11 +39,12 @@ export function describe(item) {
   const { kind, number, sure } = status(item);
   if (kind === "human") return `labelled ${className(number)} by you`;
   if (kind === "accepted") return `${className(number)}, accepted by you`;
-  if (kind === "predicted") return `predicted ${className(number)}, ${percent(sure)} sure`;
+  if (kind === "predicted") return `predicted ${className(number)}, ${sureness(sure)} sure`;
   return "no label yet";
 }
 
-export const percent = (share) => `${share >= 0.995 && share < 1 ? "over 99" : Math.round(share * 100)} %`;
+export const percent = (share) => `${Math.round(share * 100)} %`;
+export const sureness = (share) => (share >= 0.995 ? "> 99 %" : percent(share)); // no guess is certain
 
 export function takeState(state) {
   store.state = state;
