@@ -76,7 +76,7 @@ def test_a_full_disk_refuses_the_action_and_a_later_one_succeeds(tmp_path: Path)
 
 
 def test_predictions_follow_within_a_second_at_ten_thousand_images(tmp_path: Path) -> None:
-    """A second on a machine that has a core for it; several are allowed here, since others may be busy on it."""
+    """A second of computing; the clock on the wall is given more, since others may be busy on this machine."""
     random_numbers = np.random.default_rng(0)
     paths, _, _ = picture_folder(tmp_path / "pictures", each=1)
     many = [paths[0], *(f"missing-{number}.png" for number in range(9_999))]
@@ -88,12 +88,18 @@ def test_predictions_follow_within_a_second_at_ten_thousand_images(tmp_path: Pat
         for number, name in enumerate(("a", "b", "c", "d", "e")):
             client.label(name, number)
         _wait(client)
-        started = time.monotonic()
+        started, computed = time.monotonic(), processor_seconds(server.pid)
         client.label("a", 77)
         acknowledged = time.monotonic() - started
         _wait(client)
         assert acknowledged < 1
-        assert time.monotonic() - started < 4
+        assert processor_seconds(server.pid) - computed < 1
+        assert time.monotonic() - started < 10
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _wait(client: Client) -> None:

@@ -138,6 +138,24 @@ def entries(path: Path, folder: Path) -> list[dict[str, Any]]:
     return journal.entries
 
 
+def test_a_line_is_forced_to_the_disk_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kill -9 cannot tell this, since the system keeps what a killed process wrote; a power cut could."""
+    forced: list[int] = []
+    fsync = os.fsync
+
+    def noted(file: int) -> None:
+        fsync(file)
+        forced.append(os.fstat(file).st_size)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    path = tmp_path / "session.jsonl"
+    journal = Journal(path, tmp_path)
+    for number in range(3):
+        journal.append(add(number, "cat"))
+        assert forced[-1] == path.stat().st_size
+    journal.close()
+
+
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_half_a_last_line_is_dropped_and_the_rest_kept(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "session.jsonl"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_REQUEST = 8 * 2**20  # a label for a million images, named by number
@@ -102,7 +102,8 @@ class Guard:
         if scope["method"] == "GET" and scope["path"] == "/" and "token" in query:
             return self._trade(query["token"][0])
         if not _same(self._cookie(headers), self.secrets.cookie):
-            return _error(401, "open the address that `team label` printed in the terminal; it lets you in")
+            message = "open the address that `team label` printed in the terminal; it lets you in"
+            return PlainTextResponse(message, 401) if scope["path"] == "/" else _error(401, message)
         if scope["path"].startswith(("/api/", "/image/")):
             given = headers.get(KEY_HEADER) or query.get("key", [""])[0]
             if not _same(given, self.secrets.key):
@@ -121,7 +122,7 @@ class Guard:
         browser would hold a SameSite=Strict cookie back; the key travels in the fragment, which is never sent.
         """
         if not _same(token, self.secrets.token):
-            return _error(401, "this address is not valid any more; open the one printed last in the terminal")
+            return PlainTextResponse("this address is not valid any more; open the one printed in the terminal", 401)
         answer = HTMLResponse(
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>team label</title>'
             f'<meta http-equiv="refresh" content="0; url=/#{self.secrets.key}"></head><body></body></html>'
