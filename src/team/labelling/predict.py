@@ -46,7 +46,7 @@ class Predictor:
         return probabilities
 
     def _solve(self, known: NDArray[np.bool_], numbers: NDArray[np.int64], method: str) -> Tensor:
-        """log-probabilities ``[Q, N]`` of points that are not ``known [n]``; numbers: ``[S]``, classes of those known."""
+        """log-probabilities ``[Q, N]`` of points not ``known [n]``; numbers: ``[S]``, the classes of those known."""
         head = create_method(method)
         if method not in self._prepared:
             self._prepared[method] = head.prepared(self._points)
