@@ -51,7 +51,7 @@ class TEAMClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, numbers = np.unique(_known_labels(given[labelled]), return_inverse=True)
         self.label_distributions_ = np.zeros((len(points), len(self.classes_)), points.dtype)
         self.label_distributions_[labelled, numbers] = 1
-        features, known = torch.from_numpy(np.require(points, requirements="CW")), torch.from_numpy(labelled)
+        features, known = torch.from_numpy(np.require(points, requirements=["C", "W"])), torch.from_numpy(labelled)
         if not labelled.all():
             with torch.no_grad():
                 found = method(features[known], torch.from_numpy(numbers), features[~known])

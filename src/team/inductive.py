@@ -57,7 +57,7 @@ class InductiveClassifier:
     def probabilities(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
         """``[n, d]`` -> ``[n, C]``"""
         parts = (torch.from_numpy(part) for part in (self.centre, self.projection, self.prototypes))
-        distances = _distances(torch.from_numpy(np.require(points, requirements="CW")), *parts)
+        distances = _distances(torch.from_numpy(np.require(points, requirements=["C", "W"])), *parts)
         scores = torch.from_numpy(self.offsets) - self.slope * distances
         result: NDArray[np.floating] = scores.softmax(-1).numpy().astype(points.dtype)
         return result

@@ -20,7 +20,7 @@ class Predictor:
     """Answers for one folder; what does not depend on the labels is computed once. features: float32 ``[n, d]``."""
 
     def __init__(self, features: NDArray[np.float32]) -> None:
-        points = torch.from_numpy(np.require(features, np.float32, requirements="CW"))
+        points = torch.from_numpy(np.require(features, np.float32, requirements=["C", "W"]))
         check_features("features", points, dims=(2,))
         self._points = _principal(points)[None]
         self._prepared: dict[str, Tensor] = {}
@@ -51,7 +51,7 @@ class Predictor:
         return probabilities
 
     def _solve(self, known: NDArray[np.bool_], numbers: NDArray[np.int64], method: str) -> Tensor:
-        """log-probabilities ``[Q, N]`` of the points not ``known [n]``; numbers: ``[S]``, the classes 0..N-1 of those."""
+        """log-probabilities ``[Q, N]`` of points not ``known [n]``; numbers: ``[S]``, the classes of those known."""
         head = create_method(method)
         if method not in self._prepared:
             self._prepared[method] = head.prepared(self._points)
