@@ -64,7 +64,7 @@ def _serve(
 
     from team.labelling.embed_folder import FolderFeatures
     from team.labelling.journal import Journal
-    from team.labelling.server import only_inside, run
+    from team.labelling.server import listen, only_inside, run
 
     torch.set_num_threads(1)
     block_all_but_loopback()
@@ -74,7 +74,7 @@ def _serve(
     found = FolderFeatures(list(paths), features, [])
     if not options.pop("trust", False):
         found = only_inside(folder, found)
-    run(folder, found, Journal(session, folder), exports=session.parent / "exports", **options)
+    run(folder, found, Journal(session, folder), listen(0), exports=session.parent / "exports", **options)
 
 
 @dataclass

@@ -166,3 +166,15 @@ def test_the_command_serves_a_folder_and_stops_when_asked(tmp_path: Path) -> Non
     assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
     assert len(list((tmp_path / "pictures-labels").iterdir())) == 2
     assert [path.suffix for path in (tmp_path / "data" / "team" / "labelling").iterdir()].count(".jsonl") == 1
+
+
+def test_labels_of_images_that_went_away_are_kept_for_their_return(tmp_path: Path) -> None:
+    paths, features, _ = picture_folder(tmp_path / "pictures")
+    session = tmp_path / "session.jsonl"
+    with serving(tmp_path / "pictures", paths, features, session) as server:
+        Client(server).label("cat", 0, 1)
+    with serving(tmp_path / "pictures", paths[1:], features[1:], session) as server:
+        state = Client(server).get("/api/session").json()["state"]
+        assert (state["labels"][0], state["absent"]) == (1, 1)
+    with serving(tmp_path / "pictures", paths, features, session) as server:
+        assert Client(server).get("/api/session").json()["state"]["labels"][:2] == [1, 1]

@@ -125,6 +125,7 @@ class Guard:
             return PlainTextResponse("this address is not valid any more; open the one printed in the terminal", 401)
         answer = HTMLResponse(
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>team label</title>'
+            '<link rel="icon" href="/page/icon.svg">'
             f'<meta http-equiv="refresh" content="0; url=/#{self.secrets.key}"></head><body></body></html>'
         )
         answer.set_cookie(self.secrets.cookie_name, self.secrets.cookie, httponly=True, samesite="strict", path="/")

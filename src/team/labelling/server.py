@@ -7,8 +7,8 @@ import os
 import socket
 import tempfile
 import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -47,38 +47,35 @@ def serve(
     check_method(method)
     folder = _resolved(folder)
     path = session.absolute() if session else session_path(folder)
-    journal = Journal(path, folder)  # first of all: if another process has it, better to know before the long wait
-    try:
-        given_labels(folder, find_images(folder)[0], labels, subfolders=subfolders)  # a wrong table is told at once
+    given = given_labels(folder, find_images(folder)[0], labels, subfolders=subfolders)
+    # Before the long wait for the features: if another process has the session or the port, better to know at once.
+    with closing(Journal(path, folder)) as journal, closing(listen(port)) as listener:
         found = only_inside(folder, embed_folder(folder, embedder=embedder))
         if not found.paths:
             raise ValueError(f"there is no image in {folder} that can be shown; give a folder of JPEG, PNG or the like")
-        before = given_labels(folder, found.paths, labels, subfolders=subfolders)
         exports = exports or exports_path(folder)
-        options: dict[str, Any] = {"port": port, "open_browser": open_browser, "method": method}
-        run(folder, found, journal, exports=exports, labels=before, **options)
-    finally:
-        journal.close()
+        run(folder, found, journal, listener, exports=exports, labels=given, open_browser=open_browser, method=method)
 
 
 def run(
     folder: Path,
     found: FolderFeatures,
     journal: Journal,
+    listener: socket.socket,
     *,
     exports: Path,
-    labels: dict[str, str] | None = None,
-    port: int = 0,
+    labels: Mapping[str, str] | None = None,
     open_browser: bool = False,
     method: str | None = None,
 ) -> None:
-    """Serve the page for a folder whose features are there; ``folder`` is resolved."""
+    """Serve the page, on a socket that :func:`listen` gave, for a folder (resolved) whose features are there."""
     import uvicorn
 
-    listener = listen(port)
     secrets = Secrets(listener.getsockname()[1])
     workbench = Workbench(folder, found.paths, found.features, journal, method=method)
-    if labels and not workbench.take_over(labels):
+    readable = set(found.paths)
+    given = {path: label for path, label in (labels or {}).items() if path in readable}
+    if given and not workbench.take_over(given):
         print("this session has begun already, with labels of its own; those given now are left aside")
     app = create_app(workbench, secrets, Surroundings(exports.absolute(), journal.path, found.skipped))
     settings = uvicorn.Config(
@@ -104,7 +101,6 @@ def run(
         print("stopped; everything is saved")
     finally:
         workbench.close()
-        listener.close()
 
 
 def listen(port: int) -> socket.socket:

@@ -64,14 +64,10 @@ class Workbench:
 
     # What a person does.
 
-    def act(self, action: Any) -> dict[str, Any]:
+    def act(self, action: actions.Action) -> dict[str, Any]:
         """Carry out one action of the page; when this returns, it is on the disk. Returns :meth:`snapshot`."""
         with self._moved:
-            entry = self._entry(action)
-            plan = self.session.plan(entry)
-            self._journal.append(entry | {"time": datetime.now(timezone.utc).isoformat(timespec="seconds")})
-            self.session.carry_out(plan)
-            self._moved.notify_all()
+            self._do(self._entry(action))
             return self._snapshot()
 
     def take_over(self, labels: dict[str, str]) -> bool:
@@ -84,14 +80,17 @@ class Workbench:
             for path, name in labels.items():
                 chosen[str(numbers[name])].append(path)
             added = {str(number): name for name, number in numbers.items()}
-            entry = {"do": "label", "source": "human", "add": added, "labels": chosen}
-            plan = self.session.plan(entry)
-            self._journal.append(entry)
-            self.session.carry_out(plan)
-            self._moved.notify_all()
+            self._do({"do": "label", "source": "human", "add": added, "labels": chosen})
             return True
 
-    def _entry(self, action: Any) -> Entry:
+    def _do(self, entry: Entry) -> None:
+        """Check, write down, carry out. What fails on the way has changed nothing."""
+        plan = self.session.plan(entry)
+        self._journal.append(entry | {"time": datetime.now(timezone.utc).isoformat(timespec="seconds")})
+        self.session.carry_out(plan)
+        self._moved.notify_all()
+
+    def _entry(self, action: actions.Action) -> Entry:
         """The action as the journal keeps it: with paths in place of numbers, and everything random decided."""
         if isinstance(action, actions.LabelItems):
             labels = {str(number): self._named(items) for number, items in action.labels.items()}

@@ -164,7 +164,8 @@ async function start() {
     store.names = session.names;
     $("folder").textContent = session.folder;
     document.title = `${session.folder} – team label`;
-    fill($("files"), "Saved in ", make("code", {}, session.journal), session.skipped_count ? make("span", {}, `. Left out, since they cannot be read: ${count(session.skipped_count, "file")}. `, details(session.skipped)) : "");
+    const kept = session.state.absent;
+    fill($("files"), "Saved in ", make("code", {}, session.journal), session.skipped_count ? make("span", {}, `. Left out, since they cannot be read: ${count(session.skipped_count, "file")}. `, details(session.skipped)) : "", kept ? ` ${count(kept, "label")} of images that are not in the folder now: kept, in case they return.` : "");
     showSaved("saved", "All changes saved");
     takeState(session.state);
     $("grid").focus({ preventScroll: true });
