@@ -360,3 +360,44 @@ def test_it_can_be_used_on_a_narrow_screen(server: Server, pictures: Any, visit:
     page.locator("#classes-panel [data-close]").click()
     expect(page.locator("#classes")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+FAINT = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const pixel = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const linear = (value) => (value <= 0.03928 * 255 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const behind = (node) => {
+    const colour = pixel(getComputedStyle(node).backgroundColor);
+    return colour[3] > 250 || !node.parentElement ? colour : behind(node.parentElement);
+  };
+  const hasText = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  const faint = [];
+  for (const node of document.querySelectorAll("body *")) {
+    if (!node.checkVisibility() || node.closest(":disabled") || !hasText(node)) continue;
+    const pair = [pixel(getComputedStyle(node).color), behind(node)].map(luminance).sort();
+    const contrast = (pair[1] + 0.05) / (pair[0] + 0.05);
+    if (contrast < 4.5) faint.push(`${node.textContent.slice(0, 30)}: ${contrast.toFixed(2)}`);
+  }
+  const named = (node) => node.textContent.trim() || node.getAttribute("aria-label") || node.labels?.length;
+  const nameless = [...document.querySelectorAll("button, input, select")].filter((node) => !named(node));
+  return [...faint, ...nameless.map((node) => node.outerHTML)];
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_and_every_control_has_a_name(
+    server: Server, pictures: Any, visit: Callable[..., Any], scheme: str
+) -> None:
+    """WCAG AA: a contrast of 4.5 or more."""
+    page = visit(server, color_scheme=scheme)
+    label_one_of_each(page, pictures[3])
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("#progress-text")).to_contain_text("1 accepted")
+    assert page.evaluate(FAINT) == []
