@@ -24,12 +24,12 @@ from team.labelling.runtime import fast
 
 @torch.no_grad()
 def plain_loop(folder: Path, paths: list[str], embedder: Embedder) -> np.ndarray:
-    """What one would write first: open, resize, embed, one image after another."""
+    """What one would write first: open, resize, to a contiguous tensor as torchvision's ToTensor does, embed."""
     network = embedder.network.eval()
     rows = []
     for path in paths:
         image = Image.open(folder / path).convert("RGB").resize((224, 224), Image.Resampling.BICUBIC)
-        pixels = torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1).float()
+        pixels = torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1).contiguous().float()
         rows.append(network(((pixels - 127) / 128)[None])[0])
     return torch.stack(rows).numpy()
 

@@ -119,7 +119,7 @@ from team.estimator import TEAMClassifier
 random = np.random.default_rng(0)
 classes = random.integers(0, 10, 100_000)
 points = random.standard_normal((100_000, 512), dtype=np.float32)
-points[np.arange(100_000), classes] += 8
+points[np.arange(100_000), classes] += 30
 y = np.full(100_000, -1)
 for label in range(10):
     y[np.flatnonzero(classes == label)[: 1 + label]] = label

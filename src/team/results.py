@@ -11,6 +11,7 @@ from typing import Any
 from team.evaluation.evaluate import Evaluation
 from team.files import atomic_path, write_json
 
+_OTHERS = {"labelling.json"}  # what stands beside the results of cells
 _NEEDED = ("cell", "dataset", "split", "backbone", "method", "ways", "shots", "episodes", "mean", "ci95")
 
 
@@ -64,7 +65,7 @@ def write_result(folder: Path, result: Result, evaluation: Evaluation) -> None:
 def read_results(folder: Path) -> dict[str, Result]:
     """All results below a folder, by cell; a file that is no result is an error naming it."""
     results = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(file for file in folder.glob("*.json") if file.name not in _OTHERS):
         try:
             facts = json.loads(path.read_text(encoding="utf-8"))
             missing = [name for name in _NEEDED if name not in facts]
