@@ -1,6 +1,6 @@
 """The ablation of team+ on validation classes: each of its choices switched off or changed, one at a time.
 
-    python benchmarks/ablation_team_plus.py            runs it and writes results/ablation-team-plus.json
+    python benchmarks/ablation_team_plus.py            runs it and writes results/bench/ablation-team-plus.json
     python benchmarks/ablation_team_plus.py --table    prints the table of that file as Markdown
 
 Needs the three data sets in the cache. Features are those of the ConvNets trained with TEAM that come with the package.
@@ -130,7 +130,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--results", type=Path, default=Path("results/ablation-team-plus.json"))
+    parser.add_argument("--results", type=Path, default=Path("results/bench/ablation-team-plus.json"))
     options = parser.parse_args()
     if not options.table:
         write_json(options.results, run(Path("runs"), options.device))

@@ -17,7 +17,7 @@ from team.cli import main
 ROOT = Path(__file__).resolve().parent.parent
 
 
-COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "leaderboard", "bench")
+COMMANDS = ("demo", "data", "train", "evaluate", "reproduce", "leaderboard", "label", "bench")
 
 
 @dataclass

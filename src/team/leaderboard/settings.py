@@ -55,7 +55,7 @@ GRIDS: dict[str, list[Box]] = {
     "soft-kmeans": [_GIVEN, _PREPARED],
     "soft-kmeans-cluster": [_GIVEN, _PREPARED],
     "team": [_GIVEN | {"k": (5, 10)}, {"prepare": ("unit", "centred"), "temperature": (0.03, 0.12, 0.5, 2.0)}],
-    "team+": [{"doubt": (0.1, 0.3, 3.0), "temperature": (0.035, 0.045)}],
+    "team+": [{"doubt": (0.1, 0.3, 3.0), "temperature": (0.035, 0.045), "power": (0.7, 1.0)}],
     "tim": [{"form": ("alternating",), "temperature": (1 / 30, 1 / 15, 1 / 8, 1 / 4)}],
     "transductive-finetuning": [
         {"prepare": _SELF_SCALED, "temperature": (0.06, 0.12, 0.25), "learning_rate": (1e-4, 1e-3, 3e-3)}

@@ -72,6 +72,9 @@ ADAPTABLE = frozenset(
 )
 """Methods made of distances or cosines, which can be given the adaptive metric."""
 
+DEFAULT_METHOD = "team+"
+"""What is used where no method is named: on feature vectors (TEAMClassifier) and on folders of images."""
+
 
 def list_methods() -> list[str]:
     """The names :func:`create_method` knows."""
@@ -109,4 +112,14 @@ def _with_metric(name: str, *, metric: str | MetricSettings, **options: Any) -> 
     return AdaptiveMetric(method, MetricSettings() if isinstance(metric, str) else metric)
 
 
-__all__ = ["ADAPTABLE", "TEAM", "Method", "MetricSettings", "ProtoNet", "create_method", "list_methods", "list_options"]
+__all__ = [
+    "ADAPTABLE",
+    "DEFAULT_METHOD",
+    "TEAM",
+    "Method",
+    "MetricSettings",
+    "ProtoNet",
+    "create_method",
+    "list_methods",
+    "list_options",
+]

@@ -70,6 +70,17 @@ class Method(nn.Module, ABC):
         labels = torch.arange(ways).repeat_interleave(shots)[None]
         self.check(Episode(torch.zeros(1, ways * shots, dim), labels, torch.zeros(1, 1, dim), ways))
 
+    def prepared(self, points: Tensor) -> Tensor:
+        """What the method makes of all points of an episode ``[B, n, d]`` before it looks at any label.
+
+        Whoever asks about the same points again and again may keep it, and ask :meth:`solved`.
+        """
+        return points
+
+    def solved(self, episode: Episode) -> Tensor:
+        """:meth:`log_probabilities` of an episode whose points are prepared."""
+        return self.log_probabilities(episode)
+
     @abstractmethod
     def log_probabilities(self, episode: Episode) -> Tensor:
         """``[B, Q, N]``, normalised over classes, for an episode known to be right; must not wait for the device."""

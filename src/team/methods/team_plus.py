@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -41,6 +42,7 @@ class TEAMPlus(Method):
     Memory grows with n·d and n·N alone, and a round costs two products with the features.
 
     balance: "estimated" as above, or one of the two hypotheses alone; "free" where classes are known to be unequal
+    power: features are raised to it before all else, which evens out those of a network that ends in a ReLU (PT-MAP)
     rounds: closed forms per hypothesis; gamma: γ; neighbours, smoothing: see :func:`smooth`
     start: the first round's temperature, in units of the last's
     shrinkage: how much the free shares are drawn to equal ones: as if so many times the queries had been seen equally
@@ -53,6 +55,7 @@ class TEAMPlus(Method):
         self,
         *,
         balance: Balance = "estimated",
+        power: float = 1.0,
         rounds: int = 8,
         gamma: float = 2.0,
         neighbours: int = 10,
@@ -68,13 +71,19 @@ class TEAMPlus(Method):
             raise ValueError(f"balance must be 'estimated', 'uniform' or 'free', not {balance!r}")
         check_whole(0, rounds=rounds, neighbours=neighbours)
         check_not_negative(gamma=gamma, smoothing=smoothing, shrinkage=shrinkage)
-        check_positive(start=start, doubt=doubt)
+        check_positive(start=start, doubt=doubt, power=power)
+        self.power = power
         self.balance, self.rounds, self.gamma, self.start = balance, rounds, gamma, start
         self.neighbours, self.smoothing = neighbours, smoothing
         self.shrinkage, self.doubt = shrinkage, doubt
 
     def log_probabilities(self, episode: Episode) -> Tensor:
-        points = self.transformed(episode)
+        shots = episode.support.shape[-2]
+        points = self.prepared(torch.cat([episode.support, episode.query], -2))
+        return self.solved(replace(episode, support=points[:, :shots], query=points[:, shots:]))
+
+    def solved(self, episode: Episode) -> Tensor:
+        points = torch.cat([episode.support, episode.query], -2)
         products = total_metric(points, self.gamma)
         labelled = episode.membership(points.dtype)
         if self.balance != "estimated":
@@ -85,10 +94,12 @@ class TEAMPlus(Method):
         odds = (evidence.clamp_min(0) / self.doubt).square()[:, None, None]  # of the free answer
         return (odds * free.exp() + uniform.exp()).clamp_min(torch.finfo(points.dtype).tiny).log().log_softmax(-1)
 
-    def transformed(self, episode: Episode) -> Tensor:
-        """Support and query as ``[B, n, d]``: centred, of unit length (zero if all are equal), smoothed."""
-        points = torch.cat([episode.support, episode.query], -2).to(result_dtype(episode.support))
+    def prepared(self, points: Tensor) -> Tensor:
+        """All points ``[B, n, d]``: centred, of unit length (zero if all are equal), smoothed."""
+        points = points.to(result_dtype(points))
         points = points / points.detach().abs().amax((-2, -1), keepdim=True).clamp_min(1e-30)
+        if self.power != 1:
+            points = unit(points.sign() * points.abs().clamp_min(1e-12) ** self.power)
         points = unit(points - points.mean(-2, keepdim=True))
         if self.smoothing and self.neighbours:
             points = smooth(points, self.neighbours, self.smoothing)
