@@ -3,8 +3,8 @@
     python benchmarks/label_folder.py --root DIR     # DIR holds CUB_200_2011 and cifar-100-python
 
 lays out folders of real photographs of classes that nothing was tuned on, embeds them with the default embedder, and
-writes results/bench/labelling.json and results/figures/labelling.png. ``--part val`` is for choosing settings; the figures
-that are reported are those of the test classes.
+writes results/bench/labelling.json and results/figures/labelling.png. ``--part val`` is for choosing settings; the
+figures that are reported are those of the test classes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from team import provenance
 from team.files import write_json
 from team.labelling.embed_folder import embed_folder
 from team.labelling.predict import Predictor
-from team.methods.default import DEFAULT_METHOD
+from team.methods import DEFAULT_METHOD
 
 CLASSES, IMAGES = 5, 60
 POOL = {"cub": 60, "cifar100": 100}  # images per class from which a folder is drawn; no CUB class has many more than 60
