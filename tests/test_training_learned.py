@@ -23,7 +23,6 @@ from team.model import Model, load_model
 from team.recipes import RECIPES, parse_cell
 from team.recipes.learned import LEARNED
 from team.recipes.recipe import Variant
-from team.recipes.reproduce import _quick
 from team.recipes.run import Runner
 from team.seeding import generator
 from team.training.episodic import EpisodicTraining
