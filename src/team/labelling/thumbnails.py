@@ -69,8 +69,10 @@ def open_inside(folder: Path, path: str) -> BinaryIO:
         if os.open in os.supports_dir_fd:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
             for number, part in enumerate(parts, 1):
-                deeper = os.open(part, flags | (os.O_DIRECTORY if number < len(parts) else 0), dir_fd=handle)
-                os.close(handle)
+                try:
+                    deeper = os.open(part, flags | (os.O_DIRECTORY if number < len(parts) else 0), dir_fd=handle)
+                finally:
+                    os.close(handle)
                 handle = deeper
         else:
             handle = os.open(target, flags)
