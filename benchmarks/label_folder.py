@@ -3,8 +3,8 @@
     python benchmarks/label_folder.py --root DIR     # DIR holds CUB_200_2011 and cifar-100-python
 
 lays out folders of real photographs of classes that nothing was tuned on, embeds them with the default embedder, and
-writes results/bench/labelling.json and results/figures/labelling.png. ``--part val`` is for choosing settings; the
-figures that are reported are those of the test classes.
+writes results/bench/labelling.json, results/figures/labelling.png and results/labelling.md. ``--part val`` is for
+choosing settings; the figures that are reported are those of the test classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import tyro
 from label_layout import lay_out
-from label_plot import plot_clicks
+from label_report import plot_clicks, write_page
 from numpy.typing import NDArray
 
 from team import provenance
@@ -202,6 +202,7 @@ def main(
     name = "labelling" if part == "test" else f"labelling-{part}"
     write_json(results / "bench" / f"{name}.json", facts)
     plot_clicks(facts, results / "figures" / f"{name}.png")
+    write_page(facts, results / f"{name}.md")
 
 
 if __name__ == "__main__":
