@@ -12,6 +12,7 @@ from team.methods.base import Method
 from team.methods.layers import Perceptron, check_width, linear, seeded_linear
 
 _SLOPE = 0.01  # of the leaky ReLUs below zero
+_SMALL = 0.01  # deviation of the weights that give edges and logits
 _PAIRS = 1 << 20  # of nodes in a piece of work, which bounds its memory
 
 
@@ -55,12 +56,14 @@ class GNN(Method):
         added = hidden // 2
         inputs = [dim + ways + number * added for number in range(layers + 1)]
         self.edges = nn.ModuleList(
-            Perceptron((width, 2 * hidden, hidden, 1), generator, slope=_SLOPE) for width in inputs
+            # Nearly equal edges at first: of large features, a softmax would else pick one node and learn nothing.
+            Perceptron((width, 2 * hidden, hidden, 1), generator, slope=_SLOPE, last=_SMALL)
+            for width in inputs
         )
         self.nodes = nn.ModuleList(  # of x beside A x: θ_1 and θ_A in one
-            seeded_linear(2 * width, ways if number == layers else added, generator)
-            for number, width in enumerate(inputs)
+            seeded_linear(2 * width, added, generator) for width in inputs[:-1]
         )
+        self.nodes.append(seeded_linear(2 * inputs[-1], ways, generator, deviation=_SMALL))
 
     def check(self, episode: Episode) -> None:
         check_width("gnn", self.dim, episode)

@@ -20,7 +20,7 @@ class Reptile(NetworkMethod):
 
     Training fits the weights to mini-batches of a task's labelled samples, which in training are support and queries
     alike, and moves the start φ to where that ends, φ + ε (φ' - φ), φ' being the mean over a step's episodes and ε the
-    learning rate of training: 1 at first for the authors, then falling to 0. Adam in place of this plain step lets the
+    learning rate of training, which falls to 0. Adam in place of this plain step lets the
     head drift, whose φ' differ from task to task in every direction. The loss reported is that of the queries after
     fitting, which has seen them.
 
