@@ -111,6 +111,7 @@ def label_one_of_each(page: Any, truth: list[int]) -> None:
     for number, name in enumerate(NAMES):
         focus(page, truth.index(number))
         type_label(page, name)
+        expect(page.locator("#progress-text")).to_contain_text(f"{number + 1} labelled by you")
     expect(page.locator("#progress-text")).to_contain_text("3 labelled by you, 0 accepted, 57 predicted")
 
 
