@@ -62,7 +62,7 @@ GRIDS: dict[str, list[Box]] = {
     ],
 }
 
-TRAINED = ("gnn", "maml", "relationnet", "reptile", "tpn")
+TRAINED = ("gnn", "maml", "maml+", "relationnet", "reptile", "tpn")
 """Methods with weights of their own, which run with a model trained for them or not at all."""
 
 
