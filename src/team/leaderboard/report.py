@@ -144,8 +144,11 @@ def _provenance(leaderboard: dict[str, Any]) -> str:
         f"- {count} test episodes: {', '.join(sorted(names))}." for count, names in counts.items() if count != usual
     ]
     lines.append(f"- Measured on: {', '.join(sorted({cell['hardware'] for cell in cells}))}.")
+    missing: dict[tuple[str, str], list[str]] = {}
     for entry in leaderboard["not_run"]:
-        lines.append(f"- Not run: {', '.join(entry['methods'])} with {entry['weights']}: {entry['reason']}.")
+        missing.setdefault((", ".join(entry["methods"]), entry["reason"]), []).append(entry["weights"])
+    for (methods, reason), weights in missing.items():
+        lines.append(f"- Not run: {methods}; {reason}: {', '.join(weights)}.")
     return "\n".join(lines) + "\n"
 
 
