@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import subprocess
@@ -121,6 +122,22 @@ def test_the_figures_in_the_readme_are_those_of_the_result_file() -> None:
     assert f"and {small[0]} % where it has {small[1]} %" in readme
     count = len(list_methods())
     assert f"{count} methods" in readme
+
+
+@pytest.mark.parametrize(
+    ("script", "source", "page"),
+    [
+        ("label_report", "labelling.json", "labelling.md"),
+        ("ablation_team_plus", "ablation-team-plus.json", "team-plus.md"),
+    ],
+)
+def test_pages_of_benchmarks_are_what_their_files_give(
+    script: str, source: str, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    facts = json.loads((ROOT / "results/bench" / source).read_text(encoding="utf-8"))
+    importlib.import_module(script).write_page(facts, tmp_path / page)
+    assert (tmp_path / page).read_text(encoding="utf-8") == (ROOT / "results" / page).read_text(encoding="utf-8")
 
 
 def test_results_page_is_what_the_result_files_give(tmp_path: Path) -> None:
