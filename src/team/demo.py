@@ -18,6 +18,7 @@ from team.data.images import ImageSet
 from team.evaluation import Evaluation, by_class, embed, evaluate
 from team.mixing import MixingSchedule
 from team.model import Model, load_model
+from team.recipes.glyphs import GLYPHS_PRETRAINING
 from team.recipes.recipe import VARIANTS, Variant
 from team.training.episodic import EpisodicTraining
 from team.training.loop import Outcome, train
@@ -61,16 +62,7 @@ class DemoSettings:
         queries too, worse. So few episodes give mixing nothing to improve. k makes no difference from 3 to 20.
         """
         light = Augmentation(flip=False)  # a mirrored character is another character
-        pretrain = PretrainSettings(
-            epochs=8,
-            batch=64,
-            learning_rate=0.1,
-            label_smoothing=0.1,
-            augmentation=light,
-            validations=2,
-            validation_episodes=200,
-            seed=seed,
-        )
+        pretrain = replace(GLYPHS_PRETRAINING, seed=seed)
         episodic = EpisodicSettings(
             episodes=400,
             learning_rate=2e-3,

@@ -29,6 +29,11 @@ class Episode:
         """All samples whose class is not known: the queries, then the unlabelled set, ``[B, Q + U, d]``."""
         return self.query if self.unlabelled is None else torch.cat([self.query, self.unlabelled], -2)
 
+    @property
+    def count_without_label(self) -> int:
+        """Q + U, without putting the samples together."""
+        return self.query.shape[-2] + (0 if self.unlabelled is None else self.unlabelled.shape[-2])
+
     def membership(self, dtype: torch.dtype | None = None) -> Tensor:
         """One where a support sample belongs to a class, zero elsewhere, ``[B, S, N]``."""
         return F.one_hot(self.labels, self.ways).to(dtype or self.support.dtype)

@@ -30,7 +30,7 @@ def episode_distances(episode: Episode, settings: MetricSettings) -> tuple[Tenso
     """d_M†(query, prototype) ``[B, Q, N]``, not squared, and the λ used ``[B]``, by the cheaper route."""
     dimension = episode.support.shape[-1]
     seen = 0 if settings.seen is None else settings.seen.shape[-2]
-    points = episode.support.shape[-2] + episode.without_label().shape[-2] + seen
+    points = episode.support.shape[-2] + episode.count_without_label + seen
     pairs = episode.support.shape[-2] * (1 + settings.k)
     route = span_distances if max(points, pairs) < dimension else moment_distances
     squared, lam = route(episode, settings)

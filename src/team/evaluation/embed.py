@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from team.backbones import feature_dim
 from team.backbones.statistics import episode_statistics
@@ -13,6 +14,7 @@ from team.data.augment import normalise
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeIndices, EpisodeSampler
 from team.data.sampling import Sampling
+from team.episode import class_means
 from team.evaluation.evaluate import Evaluation, evaluate, run_episodes
 from team.methods.base import Method
 from team.methods.network import NetworkMethod
@@ -37,6 +39,12 @@ def by_class(features: Tensor, images: ImageSet) -> dict[str, Tensor]:
     """Features ``[n, d]`` of an image set, as ``{class: [n_c, d]}``."""
     labels = images.labels.to(features.device)
     return {name: features[labels == index] for index, name in enumerate(images.classes)}
+
+
+def prototypes_by_class(features: Tensor, images: ImageSet) -> Tensor:
+    """The mean feature of every class of an image set ``[C, d]``, from its features ``[n, d]``."""
+    membership = F.one_hot(images.labels.to(features.device), len(images.classes)).to(features)
+    return class_means(features[None], membership[None])[0]
 
 
 def evaluate_images(

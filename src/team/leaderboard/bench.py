@@ -133,9 +133,8 @@ class Bench:
     def _data(self, part: Part) -> str:
         """The checksum of a part of the data set, without reading its images if it is prepared."""
         recipe = self.runner.recipe
-        size = recipe.stored_size or recipe.size
         request = Request.checked(
-            recipe.dataset, part, self.runner.root, recipe.split, size, True, recipe.encoding, None
+            recipe.dataset, part, self.runner.root, recipe.split, recipe.cache_size, True, recipe.encoding, None
         )
         index = request.index()
         return self.runner.images(part).checksum if index is None else index.checksum

@@ -67,6 +67,6 @@ class TEAM(Method):
     def _distances(self, episode: Episode) -> Tensor:
         if not self.metric:
             return safe_root(squared_euclidean(episode.query, episode.prototypes()))
-        settings = replace(self.settings, k=min(self.settings.k, episode.without_label().shape[-2]))
+        settings = replace(self.settings, k=min(self.settings.k, episode.count_without_label))
         distances, _ = episode_distances(episode, settings)
         return distances

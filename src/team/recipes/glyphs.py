@@ -1,7 +1,4 @@
-"""The recipe for the built-in glyphs (32×32, 128 features): trains any method on a CPU in minutes, to see it learn.
-
-Pre-training is the demo's, which chose it on the validation scripts.
-"""
+"""The recipe for the built-in glyphs (32×32, 128 features): trains any method on a CPU in minutes, to see it learn."""
 
 from __future__ import annotations
 
@@ -15,6 +12,17 @@ _LIGHT = Augmentation(flip=False)  # a mirrored character is another character
 _SLOW = {"episodes": 300, "validation_episodes": 60}
 _SLOWER = {"episodes": 100, "validate_every": 50, "validation_episodes": 40, "queries": 5, "validation_queries": 5}
 
+GLYPHS_PRETRAINING = PretrainSettings(
+    epochs=8,
+    batch=64,
+    learning_rate=0.1,
+    label_smoothing=0.1,
+    augmentation=_LIGHT,
+    validations=2,
+    validation_episodes=200,
+)
+"""Also the demo's, which chose it on the validation scripts (see there)."""
+
 GLYPHS = Recipe(
     name="glyphs-conv4",
     dataset="glyphs",
@@ -22,15 +30,7 @@ GLYPHS = Recipe(
     backbone="conv4",
     backbone_options={"filters": 32},
     size=32,
-    pretrain=PretrainSettings(
-        epochs=8,
-        batch=64,
-        learning_rate=0.1,
-        label_smoothing=0.1,
-        augmentation=_LIGHT,
-        validations=2,
-        validation_episodes=200,
-    ),
+    pretrain=GLYPHS_PRETRAINING,
     episodic=EpisodicSettings(
         episodes=600,
         per_step=2,

@@ -69,6 +69,11 @@ class Recipe:
     labelled: float | None = None
     partitions: int = 1
 
+    @property
+    def cache_size(self) -> int:
+        """Side of the images in the cache."""
+        return self.stored_size or self.size
+
     def cell(self, variant: Variant, shots: int) -> str:
         """The name under which weights and results of a cell are kept, e.g. ``cifar100-conv4-5shot-team``."""
         return f"{self.name}-{shots}shot-{variant}"

@@ -55,7 +55,7 @@ class Runner:
         """One part of the data set, on the device; the test part is read by nothing but the final evaluation."""
         recipe = self.recipe
         if part not in self._loaded:
-            size = recipe.stored_size or recipe.size
+            size = recipe.cache_size
             if recipe.dataset == "glyphs":
                 images = load_glyphs(part, size=size)
             else:

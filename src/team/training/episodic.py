@@ -15,8 +15,8 @@ from team.backbones import feature_dim
 from team.backbones.statistics import episode_statistics
 from team.data.images import ImageSet
 from team.data.sampler import EpisodeSampler
-from team.episode import Episode, class_means
-from team.evaluation.embed import embed, evaluate_images
+from team.episode import Episode
+from team.evaluation.embed import embed, evaluate_images, prototypes_by_class
 from team.methods.network import NetworkMethod
 from team.methods.team import TEAM
 from team.mixing import draw_mixing, mix
@@ -225,9 +225,7 @@ class EpisodicTraining(Objective):
 
     def _class_means(self) -> Tensor:
         images = self.train.supervised()
-        features = embed(self.model.network, images.images, size=self.model.size)
-        membership = F.one_hot(images.labels, len(images.classes)).to(features)
-        return class_means(features[None], membership[None])[0]
+        return prototypes_by_class(embed(self.model.network, images.images, size=self.model.size), images)
 
     def save(self, path: Path, facts: dict[str, Any]) -> None:
         self.model.info["training"] = {"settings": to_json(self.settings), "data": self.train.checksum, **facts}

@@ -8,8 +8,7 @@ from torch.nn import functional as F
 
 from team.data.augment import Augmentation
 from team.data.images import ImageSet
-from team.episode import class_means
-from team.evaluation.embed import embed
+from team.evaluation.embed import embed, prototypes_by_class
 from team.training.forward import Forward
 
 
@@ -34,9 +33,7 @@ class Teacher:
         network = network.to(train.images.device).eval()
         features = embed(network, train.images, size=size)
         self.centre = features.mean(0)
-        membership = F.one_hot(train.labels, len(train.classes)).to(features)
-        means = class_means((features - self.centre)[None], membership[None])[0]
-        self.directions = F.normalize(means, dim=-1)
+        self.directions = F.normalize(prototypes_by_class(features - self.centre, train), dim=-1)
         self.forward = Forward(network, size, augmentation, compile)
 
     @torch.no_grad()
