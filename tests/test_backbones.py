@@ -77,7 +77,7 @@ def test_a_network_that_gives_a_feature_map_is_turned_away() -> None:
     [
         ("conv5", {}, ValueError, "no backbone is called 'conv5'; there are conv4, resnet18"),
         ("conv4", {"width": 3}, TypeError, "conv4 has no option width; it has filters"),
-        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has none"),
+        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has mirror"),
     ],
 )
 def test_unknown_names_and_options_are_turned_away(

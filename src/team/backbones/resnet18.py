@@ -5,14 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from team.backbones.backbone import Backbone
 
-class ResNet18(nn.Module):
-    """images: ``[n, 3, H, W]`` (224×224 in the paper) -> features ``[n, 512]``; there is no last, classifying layer."""
+
+class ResNet18(Backbone):
+    """images: ``[n, 3, H, W]`` (224×224 in the paper) -> features ``[n, 512]``; there is no last, classifying layer.
+
+    mirror: average the features of each image and its mirror image at test, see :class:`Backbone`
+    """
 
     dim = 512
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, mirror: bool = False) -> None:
+        super().__init__(mirror)
         self.stem = nn.Sequential(
             nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
             nn.BatchNorm2d(64),
@@ -24,7 +29,7 @@ class ResNet18(nn.Module):
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
-    def forward(self, images: Tensor) -> Tensor:
+    def features(self, images: Tensor) -> Tensor:
         features: Tensor = self.stages(self.stem(images)).mean((-2, -1))
         return features
 

@@ -1,10 +1,16 @@
-"""ConvNet recipes (84×84, 256 features) for the three data sets: Tables 1, 2, 3, the ablation and the shots table."""
+"""ConvNet recipes (84×84, 256 features) for the three data sets: Tables 1, 2, 3, the ablation and the shots table.
+
+Features at test are means over an image and its mirror image. On miniImageNet mixing cost accuracy on the validation
+classes from the moment it began, so it begins late there: the paper's 5000 episodes are as many updates, ours are a
+quarter as many.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from team.data.augment import Augmentation
+from team.mixing import MixingSchedule
 from team.recipes.recipe import Recipe
 from team.training.settings import EpisodicSettings, PretrainSettings
 
@@ -29,12 +35,20 @@ CIFAR100 = Recipe(
     dataset="cifar100",
     split="cifar-fs",
     backbone="conv4",
+    backbone_options={"mirror": True},
     size=84,
     pretrain=_PRETRAIN,
     episodic=_EPISODIC,
 )
 
-MINIIMAGENET = replace(CIFAR100, name="miniimagenet-conv4", dataset="miniimagenet", split="ravi")
+MINIIMAGENET = replace(
+    CIFAR100,
+    name="miniimagenet-conv4",
+    dataset="miniimagenet",
+    split="ravi",
+    pretrain=replace(_PRETRAIN, rotation=1.0),
+    episodic=replace(_EPISODIC, ways=10, episodes=8000, mixing=MixingSchedule(start=6000), validate_every=1000),
+)
 
 CUB = replace(
     CIFAR100,

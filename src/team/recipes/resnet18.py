@@ -34,9 +34,10 @@ MINIIMAGENET = Recipe(
     dataset="miniimagenet",
     split="ravi",
     backbone="resnet18",
+    backbone_options={"mirror": True},
     size=224,
     stored_size=84,
-    pretrain=_PRETRAIN,
+    pretrain=replace(_PRETRAIN, epochs=35, rotation=1.0),
     episodic=_EPISODIC,
 )
 
@@ -45,6 +46,7 @@ CIFAR100 = replace(
     name="cifar100-resnet18",
     dataset="cifar100",
     split="cifar-fs",
+    backbone_options={},
     stored_size=32,
     pretrain=replace(_PRETRAIN, epochs=25),
 )

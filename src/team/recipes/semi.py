@@ -4,7 +4,7 @@ The protocol is that of Ren et al., "Meta-learning for semi-supervised few-shot 
 paper follows: support and queries are labelled images, 5 unlabelled ones per class join them in training and 20 at test
 (no distractors), and figures are means over 10 random partitions of the training set. At test, as in their code, the
 unlabelled images are any of the class that are neither support nor query. Otherwise settings are those of the ConvNet
-recipes with half the training episodes.
+recipes with fewer training episodes, and of 5 ways.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ MINIIMAGENET = replace(
     pretrain=replace(_FULL.pretrain, epochs=60),
     episodic=replace(
         _FULL.episodic,
-        episodes=6000,
-        mixing=MixingSchedule(start=2500),
+        ways=5,
+        episodes=3000,
+        mixing=MixingSchedule(start=2000),
+        validate_every=1000,
         unlabelled=5,
         validation_unlabelled=20,
     ),

@@ -113,7 +113,7 @@ class EpisodicTraining(Objective):
         forward = Forward(self.model.network, self.model.size, self.settings.augmentation, compile=False)
         drawn = self.sampler.sample(16, random)
         index = drawn.points
-        self.model.network.eval()
+        self.model.network.train()
         parts = []
         with episode_statistics(self.model.network, index.shape[1]):
             for row in index:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ from team.model import Model
 from team.seeding import generator
 from team.training.forward import Forward
 from team.training.loop import Objective
+from team.training.rotation import QUARTERS, rotation_loss, with_turned
 from team.training.settings import PretrainSettings, to_json
 from team.training.teacher import Teacher
 
 
 class Pretraining(Objective):
     """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards.
+
+    Where ``settings.rotation`` asks for it, a second such layer tells how far a turned copy of each image is turned.
 
     Of images that are partitioned, only the labelled ones are used.
     teacher: a model trained on the same classes, whose soft labels count as ``settings.teaching`` says
@@ -53,15 +57,10 @@ class Pretraining(Objective):
         self.train = train.to(device)
         # Says at once, not at the first validation, if there are too few images.
         EpisodeSampler(validation.labels, ways=min(5, len(validation.classes)), shots=1, queries=15)
-        width = feature_dim(model.network, model.size)
-        classifier = nn.Linear(width, len(train.classes))
-        nn.init.zeros_(classifier.bias)
-        with torch.no_grad():
-            classifier.weight.copy_(
-                torch.randn(classifier.weight.shape, generator=generator(settings.seed, "classifier"))
-                / math.sqrt(width)
-            )
-        self.module = nn.ModuleDict({"network": model.network, "classifier": classifier.to(device)})
+        self.module = nn.ModuleDict({"network": model.network})
+        self.module["classifier"] = self._layer("classifier", len(train.classes)).to(device)
+        if settings.rotation > 0:
+            self.module["rotation"] = self._layer("rotation", QUARTERS).to(device)
         self.forward = Forward(model.network, model.size, settings.augmentation, compile)
         self.teacher: Teacher | None = None
         if teacher is not None:
@@ -80,6 +79,15 @@ class Pretraining(Objective):
         self.validate_every = max(1, math.ceil(self.steps / settings.validations))
         self.average = settings.average
         self._epoch, self._order = -1, torch.empty(0, dtype=torch.int64)
+
+    def _layer(self, name: str, outputs: int) -> nn.Linear:
+        width = feature_dim(self.model.network, self.model.size)
+        layer = nn.Linear(width, outputs)
+        nn.init.zeros_(layer.bias)
+        with torch.no_grad():
+            drawn = torch.randn(layer.weight.shape, generator=generator(self.settings.seed, name))
+            layer.weight.copy_(drawn / math.sqrt(width))
+        return layer
 
     def optimiser(self) -> torch.optim.Optimizer:
         decay = [p for p in self.module.parameters() if p.ndim > 1]
@@ -102,15 +110,23 @@ class Pretraining(Objective):
             self._order = torch.randperm(len(self.train), generator=generator(self.settings.seed, "epoch", epoch))
         index = self._order[position * self.per_step : (position + 1) * self.per_step]
         random = generator(self.settings.seed, "pretrain", step)
-        return {"index": index, "augmentation": self.settings.augmentation.draw(len(index), random)}
+        inputs = {"index": index, "augmentation": self.settings.augmentation.draw(len(index), random)}
+        if self.settings.rotation > 0:
+            inputs["quarters"] = torch.randint(1, QUARTERS, (len(index),), generator=random)
+        return inputs
 
     def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         images, labels = self.train.images[inputs["index"]], self.train.labels[inputs["index"]]
-        scores = self.module["classifier"](self.forward(images, inputs["augmentation"]))
+        quarters = inputs.get("quarters")
+        copies = None if quarters is None else partial(with_turned, quarters=quarters)
+        features = self.forward(images, inputs["augmentation"], copies)
+        scores = self.module["classifier"](features[: len(images)])
         loss = F.cross_entropy(scores, labels, label_smoothing=self.settings.label_smoothing)
         if self.teacher is not None:
             taught = F.cross_entropy(scores, self.teacher(images, inputs["augmentation"]))
             loss = torch.lerp(loss, taught, self.settings.teaching)
+        if quarters is not None:
+            loss = loss + self.settings.rotation * rotation_loss(self.module["rotation"](features), quarters)
         return loss, (scores.argmax(-1) == labels).double().mean()
 
     def validate(self) -> float:

@@ -26,6 +26,8 @@ class PretrainSettings:
     teaching: float = 0.0
     """Share of the loss that a teacher's soft labels have; 0 learns from the true labels alone."""
     teacher_temperature: float = 0.15
+    rotation: float = 0.0
+    """Weight of a second loss: by how many quarters a turned copy of each image is turned; 0 makes no copies."""
     augmentation: Augmentation = field(default_factory=Augmentation)
     average: float = 0.99
     """Decay of the moving average of the weights, which is what is validated and kept; 0 keeps the last weights."""
@@ -36,6 +38,7 @@ class PretrainSettings:
     def __post_init__(self) -> None:
         _check(self, positive=("epochs", "batch", "learning_rate", "validations", "validation_episodes"))
         _check(self, positive=("teacher_temperature",))
+        check_not_negative(rotation=self.rotation)
         _check(self, fractions=("weight_decay", "label_smoothing", "teaching", "average"))
 
 
@@ -104,7 +107,7 @@ def _check(settings: Any, *, positive: tuple[str, ...] = (), fractions: tuple[st
 
 
 Settings = TypeVar("Settings")
-_LATER = ("unlabelled", "validation_unlabelled")
+_LATER = ("unlabelled", "validation_unlabelled", "rotation")
 
 
 def to_json(settings: Any) -> dict[str, Any]:
