@@ -34,10 +34,9 @@ MINIIMAGENET = Recipe(
     dataset="miniimagenet",
     split="ravi",
     backbone="resnet18",
-    backbone_options={"mirror": True},
     size=224,
     stored_size=84,
-    pretrain=replace(_PRETRAIN, epochs=35, rotation=1.0),
+    pretrain=_PRETRAIN,
     episodic=_EPISODIC,
 )
 
@@ -46,7 +45,6 @@ CIFAR100 = replace(
     name="cifar100-resnet18",
     dataset="cifar100",
     split="cifar-fs",
-    backbone_options={},
     stored_size=32,
     pretrain=replace(_PRETRAIN, epochs=25),
 )

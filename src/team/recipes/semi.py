@@ -4,7 +4,7 @@ The protocol is that of Ren et al., "Meta-learning for semi-supervised few-shot 
 paper follows: support and queries are labelled images, 5 unlabelled ones per class join them in training and 20 at test
 (no distractors), and figures are means over 10 random partitions of the training set. At test, as in their code, the
 unlabelled images are any of the class that are neither support nor query. Otherwise settings are those of the ConvNet
-recipes with fewer training episodes, and of 5 ways.
+recipes with fewer training episodes, of 5 ways, and no teacher, who would know all labels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ MINIIMAGENET = replace(
     variants=("baseline", "soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans", "team"),
     labelled=0.4,
     partitions=10,
-    pretrain=replace(_FULL.pretrain, epochs=60),
+    pretrain=replace(_FULL.pretrain, teaching=0.0, rotation=1.0),
+    teacher=None,
     episodic=replace(
         _FULL.episodic,
         ways=5,
