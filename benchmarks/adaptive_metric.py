@@ -25,7 +25,7 @@ from team.leaderboard.bench import Bench
 from team.leaderboard.report import BACKBONES, DATASETS, NETWORKS, markdown_table
 from team.leaderboard.settings import Setting, build, settings_of
 from team.methods import ADAPTABLE
-from team.provenance import commit, hardware
+from team.provenance import commit, file_checksum, hardware
 from team.recipes import RECIPES
 from team.recipes.run import Runner
 from team.weights import weights_path
@@ -67,8 +67,9 @@ def run(folder: Path, device: str) -> dict[str, Any]:
         runner = Runner(RECIPES[f"{dataset}-conv4"], folder, device)
         for network, shots in product(NETWORKS, (1, 5)):
             weights = f"{dataset}-conv4-{shots}shot-{network}"
+            path = weights_path(weights)
             place = {"dataset": dataset, "network": network, "shots": shots, "weights": weights}
-            columns.append(place | {"cells": column(Bench(weights_path(weights), runner), shots)})
+            columns.append(place | {"checksum": file_checksum(path), "cells": column(Bench(path, runner), shots)})
             print(_summary(columns[-1:], shots, weights), flush=True)
     about = {
         "images_per_class": IMAGES,
@@ -124,7 +125,8 @@ distances or cosines takes `metric="adaptive"`, which puts those under M† (Eq.
 place. A cell is the accuracy with it and, in brackets, the change it makes on the same test episodes with the 95 %
 interval of that change: {episodes} balanced 5-way episodes, {slow_episodes} for {slow}, from {images} images of each
 class. Preparation of features, temperature and options were chosen on {tuning_episodes} validation episodes from
-the same list for both forms; they are in the JSON.
+the same list for both forms; they are in the JSON. The interval is over test episodes alone: another draw of validation
+episodes may choose otherwise.
 
 {tables}
 """
