@@ -53,8 +53,7 @@ def candidates(name: str) -> list[Setting]:
         return SOFT
     settings = [one for one in settings_of(name) if one.get("form") != "gradient" and one.get("iterations", 0) <= 100]
     if name in INDIFFERENT:
-        temperature = settings[0]["temperature"]
-        settings = [setting for setting in settings if setting["temperature"] == temperature]
+        settings = list({repr(one | {"temperature": None}): one for one in settings}.values())
     centred = [setting for setting in settings if setting.get("prepare") == "centred"]
     return [setting | {"prepare": "given"} for setting in centred] + centred or settings
 
