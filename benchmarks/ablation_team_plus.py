@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from team import create_method, evaluate
-from team.data.images import ImageSet
-from team.evaluation.features import cached_features
 from team.evaluation.paired import compare
 from team.files import write_json, write_text
+from team.leaderboard.bench import Bench
 from team.provenance import commit, hardware
 from team.recipes import RECIPES
 from team.recipes.run import Runner
@@ -56,12 +54,12 @@ def run(folder: Path, device: str) -> dict[str, Any]:
     started_from = commit()  # of the code that is loaded, whatever is committed while this runs
     columns = []
     for recipe in RECIPE_NAMES:
-        images = Runner(RECIPES[recipe], folder, device).images("val")
+        runner = Runner(RECIPES[recipe], folder, device)
         for shots in (1, 5):
             weights = weights_path(f"{recipe}-{shots}shot-team")
-            features = cached_features(weights, images.checksum, partial(_same, images), each=IMAGES, device=device)
+            features = Bench(weights, runner).features("val", IMAGES).by_class()
             for sampling in SAMPLINGS:
-                cells = column(features.by_class(), shots, sampling)
+                cells = column(features, shots, sampling)
                 columns.append({"weights": weights.stem, "sampling": sampling, "cells": cells})
                 print(weights.stem, sampling, cells["team+"]["mean"], flush=True)
     about = {
@@ -99,10 +97,6 @@ def column(features: dict[str, Tensor], shots: int, sampling: str) -> dict[str, 
         }
         cells[name] = {key: round(value, 3) for key, value in numbers.items()}
     return cells
-
-
-def _same(images: ImageSet) -> ImageSet:
-    return images
 
 
 def table(found: dict[str, Any]) -> str:

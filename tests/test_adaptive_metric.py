@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from team import create_method, list_methods, metric_distances
 from team.episode import Episode, check_episode
+from team.leaderboard.settings import build
 from team.methods import ADAPTABLE, MetricSettings
 from team.methods.adaptive import adapted
 
@@ -116,3 +120,21 @@ def test_wrong_metrics_are_turned_away() -> None:
         create_method("protonet", metric="cosine")
     with pytest.raises(ValueError, match="base_mean belongs to the given features"):
         create_method("simpleshot", metric="adaptive", base_mean=torch.zeros(6))
+
+
+@adaptable
+def test_the_benchmark_offers_both_metrics_the_same_settings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    candidates = importlib.import_module("adaptive_metric").candidates(name)
+    assert 1 <= len(candidates) == len({repr(setting) for setting in candidates}) <= 24
+    for setting, metric in product(candidates, ("euclidean", "adaptive")):
+        assert build(name, setting | {"metric": metric}, torch.zeros(4)).transductive or metric == "euclidean"
+
+
+def test_what_the_benchmark_calls_indifferent_to_temperature_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    inputs = episode(batch=3, queries=30)
+    for name in importlib.import_module("adaptive_metric").INDIFFERENT:
+        sharp, flat = (create_method(name, temperature=value)(*inputs) for value in (0.3, 3.0))
+        assert torch.equal(sharp.argmax(-1), flat.argmax(-1))
+        assert not torch.allclose(sharp, flat)

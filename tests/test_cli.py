@@ -129,6 +129,7 @@ def test_the_figures_in_the_readme_are_those_of_the_result_file() -> None:
     [
         ("label_report", "labelling.json", "labelling.md"),
         ("ablation_team_plus", "ablation-team-plus.json", "team-plus.md"),
+        ("adaptive_metric", "adaptive-metric.json", "adaptive-metric.md"),
     ],
 )
 def test_pages_of_benchmarks_are_what_their_files_give(

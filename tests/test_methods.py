@@ -24,6 +24,26 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 every_variant = pytest.mark.parametrize(("name", "options"), VARIANTS)
 
+FITTED = {"alpha-tim", "baseline", "baseline++", "maml", "maml+", "reptile", "transductive-finetuning"}
+LEARNED = {"gnn", "relationnet", "tpn"}
+CAPTURED = [
+    *VARIANTS,
+    ("bd-cspn", {}),
+    ("label-propagation", {}),
+    ("laplacianshot", {}),
+    ("masked-soft-kmeans", {}),
+    ("matchingnet", {}),
+    ("pt-map", {"sinkhorn_rounds": 10}),
+    ("simpleshot", {}),
+    ("soft-kmeans", {"rounds": 2}),
+    ("soft-kmeans-cluster", {}),
+    ("team+", {}),
+    ("team+", {"balance": "uniform", "power": 0.7}),
+    ("team+", {"balance": "free", "smoothing": 0.0}),
+    ("tim", {"form": "alternating", "iterations": 10}),
+]
+"""For CUDA graphs: every method that neither fits by gradient nor has learned weights; checked below."""
+
 
 def episode(seed: int = 0, dtype: torch.dtype = torch.float64, **shape: Any) -> tuple[Tensor, Tensor, Tensor]:
     support, labels, query = map(torch.from_numpy, reference.random_episode(seed, **shape))
@@ -236,11 +256,15 @@ def test_log_probabilities_never_wait_for_the_device(name: str, options: dict[st
     assert result.shape == (2, 9, 5)
 
 
+def test_no_method_is_forgotten_among_those_to_capture() -> None:
+    assert {name for name, _ in CAPTURED} == set(list_methods()) - FITTED - LEARNED
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device to capture a graph on")
 @pytest.mark.parametrize("batch", [1, 12])
 @pytest.mark.parametrize(("dimension", "queries"), [(16, 75), (256, 75), (640, 75), (256, 300), (640, 700)])
-@every_variant
+@pytest.mark.parametrize(("name", "options"), CAPTURED)
 def test_log_probabilities_can_be_captured_in_a_cuda_graph(
     name: str, options: dict[str, Any], dimension: int, queries: int, batch: int
 ) -> None:
@@ -260,4 +284,4 @@ def test_log_probabilities_can_be_captured_in_a_cuda_graph(
     first.support.copy_(second.support)
     first.query.copy_(second.query)
     graph.replay()
-    torch.testing.assert_close(captured, expected)
+    torch.testing.assert_close(captured, expected, rtol=1e-4, atol=1e-3)  # in float32, iterated: not to the last digit

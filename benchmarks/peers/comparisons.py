@@ -100,7 +100,7 @@ COMPARISONS = [
                _fixed(epsilon=1.0, confident=None),
                note="the authors published no code; this has ε = 1, takes in all queries, and is given shifted ones"),
     Comparison("bd-cspn", _EASY, "BDCSPN as it is", partial(easyfsl, name="BDCSPN", feature_normalization=2.0),
-               differs="ours has the paper's ε = 10 and Z = 8, and compares prototypes with shifted queries"),
+               differs="ours has ε = 10 and Z = 8, and compares prototypes with shifted queries"),
     Comparison("laplacianshot", "imtiazziko/LaplacianShot", "rectified, CL2N, λ = 0.7",
                partial(originals.laplacian_shot, norm="CL2N", rectify=True, lmd=0.7), _centred),
     Comparison("laplacianshot", "imtiazziko/LaplacianShot", "L2N, λ = 0.3",

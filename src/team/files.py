@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+AnyPath = str | os.PathLike[str]
+"""What public functions take for a path; they make it a ``Path`` at once."""
+
 
 class WriteError(OSError):
     """A file cannot be written: the message says which one, why, and what to do."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from team.backbones import create_backbone, feature_dim
+from team.files import AnyPath
 from team.methods import Method, create_method, list_options
 from team.training.checkpoint import (
     CheckpointError,
@@ -65,17 +66,17 @@ class Model:
         head = create_method(method, **method_options)
         return cls(network, head, backbone, backbone_options or {}, method, method_options, size)
 
-    def start_from(self, path: Path) -> None:
+    def start_from(self, path: AnyPath) -> None:
         """Take the network, and the story of its pre-training, from the model in this file."""
         begun = load_model(path)
         self.network.load_state_dict(begun.network.state_dict())
         self.info["pretraining"] = begun.info["pretraining"]
 
-    def save(self, path: Path) -> None:
+    def save(self, path: AnyPath) -> None:
         tensors = with_prefix("network", self.network.state_dict()) | with_prefix("method", self.method.state_dict())
         if self.seen_prototypes is not None:
             tensors["seen_prototypes"] = self.seen_prototypes
-        save_checkpoint(path, tensors, self.description())
+        save_checkpoint(Path(path), tensors, self.description())
 
     def description(self) -> dict[str, Any]:
         """Everything but the tensors, as JSON values."""
@@ -89,8 +90,9 @@ class Model:
         }
 
 
-def load_model(path: Path, *, network: nn.Module | None = None) -> Model:
+def load_model(path: AnyPath, *, network: nn.Module | None = None) -> Model:
     """Read a model; ``network`` is needed where it was trained with a module of the user's own."""
+    path = Path(path)
     tensors, about = load_checkpoint(path)
     if "backbone" not in about:
         raise CheckpointError(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -136,7 +136,7 @@ def find_embedder(choice: Any = None) -> Embedder:
         return efficientnet_lite0()
     if isinstance(choice, Embedder):
         return choice
-    if isinstance(choice, (str, Path)):
+    if isinstance(choice, (str, os.PathLike)):
         choice = load_model(weights_path(choice))
     if isinstance(choice, Model):
         return Embedder(choice.network, choice.size, name=choice.backbone)

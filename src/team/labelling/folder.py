@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from team.files import AnyPath
 from team.labelling.embed_folder import FolderFeatures, embed_folder
 from team.labelling.export import Form, export
 from team.labelling.given import Labels, given_labels
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def label_folder(
-    folder: str | Path,
+    folder: AnyPath,
     labels: Labels = None,
     *,
     subfolders: bool | None = None,
@@ -97,7 +98,7 @@ class FolderLabels:
             raise ValueError("to_frame needs pandas: pip install 'team[label]', or use the attribute rows") from error
         return pandas.DataFrame([vars(row) for row in self.rows], columns=["path", "label", "confidence", "source"])
 
-    def export(self, out: str | Path, form: Form = "csv", *, link: bool = False) -> None:
+    def export(self, out: AnyPath, form: Form = "csv", *, link: bool = False) -> None:
         """Write all labels; see :func:`team.labelling.export.export`."""
         export(self.rows, self.folder, Path(out), form, link=link)
 

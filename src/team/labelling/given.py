@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from team.files import AnyPath
 from team.labelling.export import CLASSES_FILE
 from team.labelling.names import check_label
 from team.labelling.tables import read_labels
@@ -13,7 +15,7 @@ from team.labelling.tables import read_labels
 UNLABELLED_FOLDERS = {"unlabelled", "unlabeled"}
 """Sub-folders whose name is no class; images that lie in no sub-folder have no label either."""
 
-Labels = Mapping[str, str] | Path | str | None
+Labels = Mapping[str, str] | AnyPath | None
 
 
 def given_labels(folder: Path, paths: Sequence[str], labels: Labels, *, subfolders: bool | None) -> dict[str, str]:
@@ -23,7 +25,7 @@ def given_labels(folder: Path, paths: Sequence[str], labels: Labels, *, subfolde
     subfolders: whether the name of the sub-folder an image lies in is its label, unless ``labels`` has another; None
         stands for: only if there are no ``labels``
     """
-    if isinstance(labels, (str, Path)):
+    if isinstance(labels, (str, os.PathLike)):
         labels = read_labels(Path(labels), folder)
     named = {path: check_label(label) for path, label in (labels or {}).items()}
     known = set(paths)

@@ -119,14 +119,15 @@ class Bench:
     @cached_property
     def training_mean(self) -> Tensor:
         """The mean feature of the training classes ``[d]``."""
-        return self._cached("train", TRAINING_IMAGES).mean()
+        return self.features("train", TRAINING_IMAGES).mean()
 
     def _features(self, part: Part) -> dict[str, Tensor]:
         if part not in self._by_class:
-            self._by_class[part] = self._cached(part, None).by_class()
+            self._by_class[part] = self.features(part).by_class()
         return self._by_class[part]
 
-    def _cached(self, part: Part, each: int | None) -> Features:
+    def features(self, part: Part, each: int | None = None) -> Features:
+        """Features of a part of the data set, from the cache if they are there; each: see :func:`cached_features`."""
         images = partial(self.runner.images, part)
         return cached_features(self.weights, self._data(part), images, each=each, device=self.runner.device)
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Cell = dict[str, Any]
 
-_TITLES = {"miniimagenet": "miniImageNet", "cifar100": "CIFAR-100", "cub": "CUB"}
-_BACKBONES = {"conv4": "ConvNet", "resnet18": "ResNet-18"}
-_NETWORKS = {"baseline": "trained as ProtoNet", "team": "trained as TEAM"}
+DATASETS = {"miniimagenet": "miniImageNet", "cifar100": "CIFAR-100", "cub": "CUB"}
+BACKBONES = {"conv4": "ConvNet", "resnet18": "ResNet-18"}
+NETWORKS = {"baseline": "trained as ProtoNet", "team": "trained as TEAM"}
 
 _INTRODUCTION = """# Leaderboard
 
@@ -67,8 +67,8 @@ def boards(leaderboard: dict[str, Any]) -> list[Board]:
             if cell["network"] in (network, "own"):
                 rows.setdefault(cell["method"], {})[cell["shots"], cell["sampling"]] = cell
         columns = sorted({at for row in rows.values() for at in row})
-        title = f"{_TITLES.get(dataset, dataset)}, {_BACKBONES.get(backbone, backbone)} "
-        found.append(Board(title + _NETWORKS.get(network, f"trained as {network}"), columns, rows))
+        title = f"{DATASETS.get(dataset, dataset)}, {BACKBONES.get(backbone, backbone)} "
+        found.append(Board(title + NETWORKS.get(network, f"trained as {network}"), columns, rows))
     return found
 
 
@@ -93,7 +93,7 @@ def write_markdown(leaderboard: dict[str, Any], path: Path, picture: Path) -> No
     parts.append(f"![accuracy against speed]({picture.relative_to(path.parent).as_posix()})\n")
     found = boards(leaderboard)
     for board in found:
-        parts += [f"## {board.title}\n", _markdown(board.headings, list(board.shown()))]
+        parts += [f"## {board.title}\n", markdown_table(board.headings, list(board.shown()))]
     if any(cell["network"] == "own" for cell in leaderboard["cells"]):
         parts.append("† with a network and weights trained for this method.\n")
     parts += ["## Paired differences\n", _differences(found), "## Settings, chosen on validation classes\n"]
@@ -111,7 +111,7 @@ def _differences(found: list[Board]) -> str:
         for name, row in sorted(board.rows.items(), key=lambda item: -_mean(item[1], "mean")):
             pairs = [row.get(at, {}).get("paired") for at in board.columns]
             rows.append([name, *("" if p is None else f"{p['difference']:+.2f} ± {p['ci95']:.2f}" for p in pairs)])
-        parts += [f"### {board.title}\n", f"Reference: {reference}.\n", _markdown(board.headings[:-2], rows)]
+        parts += [f"### {board.title}\n", f"Reference: {reference}.\n", markdown_table(board.headings[:-2], rows)]
     return "\n".join(parts)
 
 
@@ -122,7 +122,7 @@ def _settings(found: list[Board]) -> str:
         for name, row in board.rows.items():
             chosen = [row.get(at, {}).get("chosen") for at in board.columns]
             rows.append([name, *("as trained" if one is None else _setting(one) for one in chosen)])
-        parts += [f"### {board.title}\n", _markdown(board.headings[:-2], rows)]
+        parts += [f"### {board.title}\n", markdown_table(board.headings[:-2], rows)]
     return "\n".join(parts) + "\n</details>\n"
 
 
@@ -152,7 +152,8 @@ def _provenance(leaderboard: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown(headings: list[str], rows: list[list[str]]) -> str:
+def markdown_table(headings: list[str], rows: list[list[str]]) -> str:
+    """A table whose first column is text and whose others are numbers."""
     lines = [f"| {' | '.join(headings)} |", "|---|" + "---:|" * (len(headings) - 1)]
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
 

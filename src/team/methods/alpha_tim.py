@@ -19,7 +19,7 @@ class AlphaTIM(Method):
 
     alpha: α, 1 or more; the paper tunes it on validation classes, to 2 for 1-shot and 7 for 5-shot tasks
     support_weight, marginal_weight, conditional_weight: of the three terms in this order, all 1 in the paper
-    iterations, learning_rate: of Adam
+    iterations, learning_rate: of Adam, 1000 and 1e-4 in the authors' code
     temperature: 1/τ, since scores are divided by it; the paper's τ is 15
     """
 

@@ -15,6 +15,11 @@ class BDCSPN(Method):
     """Cosine prototypes with their two biases diminished (BD): the cross-class one, then the intra-class one.
 
     All features are scaled to unit length first. Scores are cosines divided by the temperature.
+
+    The authors published no code. ε = 10 is what the code of LaplacianShot and of α-TIM has for this method, where
+    weights are a softmax over classes and every query is taken in; easyfsl has the softmax over samples, with ε = 1.
+    For Z = 8 no code was found that a paper stands behind. The leaderboard lets validation classes choose both.
+
     epsilon: ε, how much nearer samples weigh more in a rectified prototype
     confident: Z, how many of its most similar queries each class takes in, at most; None takes all that chose it
     shift: whether to move the queries by the cross-class bias

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from team.files import AnyPath
+
 _FOLDER = Path(__file__).parent
 
 
@@ -12,13 +14,13 @@ def list_weights() -> list[str]:
     return sorted(path.stem for path in _FOLDER.glob("*.safetensors"))
 
 
-def weights_path(name: str | Path) -> Path:
+def weights_path(name: AnyPath) -> Path:
     """The file of weights that came with the package, or of a path to one's own."""
     path = Path(name)
     if path.suffix == ".safetensors":
         if not path.is_file():
             raise ValueError(f"there is no file {path}")
         return path
-    if str(name) not in list_weights():
-        raise ValueError(f"no weights are called {name}; there are {', '.join(list_weights()) or 'none'}")
-    return _FOLDER / f"{name}.safetensors"
+    if str(path) not in list_weights():
+        raise ValueError(f"no weights are called {path}; there are {', '.join(list_weights()) or 'none'}")
+    return _FOLDER / f"{path}.safetensors"
