@@ -40,7 +40,8 @@ class FolderFeatures:
 def embed_folder(folder: Path, *, embedder: Any = None, progress: bool = True) -> FolderFeatures:
     """Features of all images below ``folder``; files are read, never written.
 
-    embedder: None for EfficientNet-Lite0, or anything :func:`team.labelling.embedders.find_embedder` takes
+    embedder: None for EfficientNet-Lite0 in bytes, "efficientnet-lite0-float32" for it in floats, or anything
+        :func:`team.labelling.embedders.find_embedder` takes
     progress: show a bar with rate and time left, if a person watches (stderr is a terminal)
 
     Features are kept in the cache by file content: a run that was interrupted goes on, and only files that are new or

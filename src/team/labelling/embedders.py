@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from team.backbones import feature_dim
+from team.labelling.images import DECODING
 from team.labelling.int8 import Grid, Int8Network
 from team.labelling.int8_onnx import bytes_are_exact
 from team.model import Model, load_model
@@ -81,11 +82,11 @@ class Embedder:
 
     @cached_property
     def key(self) -> str:
-        """Of everything features depend on: weights, scaling, and code, by its name, or, where it has none, by the
-        network's structure and its answer to a probe. Keys the caches.
+        """Of everything features depend on: decoding, scaling, weights, and code, by its name, or, where it has none,
+        by the network's structure and its answer to a probe. Keys the caches.
         """
         code = self.name or repr(self.network)
-        digest = hashlib.sha256(repr((code, self.size, self.mean, self.std)).encode())
+        digest = hashlib.sha256(repr((DECODING, code, self.size, self.mean, self.std)).encode())
         for name, tensor in sorted(self.network.state_dict().items()):
             digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)

@@ -19,6 +19,9 @@ from team.data.pixels import as_rgb
 LOOKS_LIKE_AN_IMAGE = ENDINGS | {".jpe", ".jfif", ".jp2", ".avif", ".pbm", ".pnm", ".tga", ".ico", ".heic", ".heif"}
 """Endings of files that are read, or reported where Pillow cannot read them; all else in a folder is left alone."""
 
+DECODING = "JPEG at reduced scale, means of whole pixels above 3 times the size, bicubic by torch"
+"""How :func:`decode` makes pixels: part of what features are kept by, so whoever changes one changes the other."""
+
 LARGEST_FILE = 1 << 29
 _GAP = 3
 LARGEST_PICTURE = 90_000_000  # pixels to be decoded, about a quarter of a gigabyte
