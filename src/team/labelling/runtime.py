@@ -26,7 +26,7 @@ Run = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 """From pixels uint8 ``[n, size, size, 3]`` to features float32 ``[n, d]``; several threads may call it at once."""
 
 _WORTH_EXPORTING = 256
-_NEEDED = ("onnx", "onnxruntime", "onnxscript")
+_NEEDED = ("onnx", "onnxruntime")
 _TOLERANCE = 1e-3  # of the largest feature; a faithful export is a hundred times closer
 
 
@@ -38,13 +38,15 @@ def fast(embedder: Embedder, images: int = _WORTH_EXPORTING) -> Run:
     it is trusted; a network that cannot be exported runs in torch, with a warning.
     """
     plain = _one_at_a_time(partial(run_torch, embedder))
-    if embedder.device.type != "cpu" or any(importlib.util.find_spec(name) is None for name in _NEEDED):
+    in_bytes = isinstance(embedder.network, Int8Network)
+    needed = _NEEDED if in_bytes else (*_NEEDED, "onnxscript")
+    if embedder.device.type != "cpu" or any(importlib.util.find_spec(name) is None for name in needed):
         return plain
     path = cache_folder() / "embedders" / f"{embedder.key}.onnx"
     try:
         if path.is_file() and (run := _checked(path, embedder)) is not None:
             return run
-        if images < _WORTH_EXPORTING and not isinstance(embedder.network, Int8Network):
+        if images < _WORTH_EXPORTING and not in_bytes:
             return plain
         _export(embedder, path)
         if (run := _checked(path, embedder)) is not None:
