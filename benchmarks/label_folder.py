@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from team import provenance
 from team.files import write_json
 from team.labelling.embed_folder import embed_folder
+from team.labelling.embedders import NAMES, find_embedder
 from team.labelling.predict import Predictor
 from team.methods import DEFAULT_METHOD
 
@@ -166,6 +167,7 @@ def main(
     part: Literal["val", "test"] = "test",
     draws: int = 50,
     seed: int = 0,
+    embedder: str = "efficientnet-lite0",
     folders: Path = Path("runs/labelling"),
     results: Path = Path("results"),
 ) -> None:
@@ -176,14 +178,16 @@ def main(
         part: Classes of the data sets' usual splits.
         draws: Folders per data set.
         seed: Decides which.
+        embedder: As for ``team label``; efficientnet-lite0-float32 is the default one in floats.
         folders: Where the photographs are laid out.
         results: Where labelling.json goes.
     """
     data = {}
+    network = find_embedder(embedder)
     for dataset, pool in POOL.items():
         place = folders / f"{dataset}-{part}"
         truth = lay_out(dataset, root, part, place, per_class=pool)
-        embedded = embed_folder(place)
+        embedded = embed_folder(place, embedder=network)
         names = sorted(set(truth.values()))
         labels = np.array([names.index(truth[path]) for path in embedded.paths])
         data[dataset] = compare(embedded.features, labels, draws, seed)
@@ -194,7 +198,7 @@ def main(
         "draws": draws,
         "seed": seed,
         "part": part,
-        "embedder": "EfficientNet-Lite0, ImageNet weights",
+        "embedder": f"{network.name}, ImageNet weights" if embedder in NAMES else embedder,
         "method": DEFAULT_METHOD,
         "commit": provenance.commit(),
         "data": data,

@@ -122,12 +122,17 @@ def test_the_figures_in_the_readme_are_those_of_the_result_file() -> None:
     assert f"and {small[0]} % where it has {small[1]} %" in readme
     count = len(list_methods())
     assert f"{count} methods" in readme
+    speed = json.loads((ROOT / "results/bench/embed-speed.json").read_text(encoding="utf-8"))
+    ratio, rate = speed["times_as_fast"]["int8"]["median"], speed["images_per_second"]["int8"]
+    assert f"{rate:.0f} images per second, {ratio:.1f} times what eager torch" in readme
+    assert speed["times_as_fast"]["int8"]["least"] >= 5
 
 
 @pytest.mark.parametrize(
     ("script", "source", "page"),
     [
         ("label_report", "labelling.json", "labelling.md"),
+        ("embed_speed", "embed-speed.json", "embedding.md"),
         ("ablation_team_plus", "ablation-team-plus.json", "team-plus.md"),
         ("adaptive_metric", "adaptive-metric.json", "adaptive-metric.md"),
     ],

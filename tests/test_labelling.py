@@ -20,10 +20,10 @@ from torch import Tensor, nn
 import team
 from team.labelling import embed_folder as embedding
 from team.labelling.embed_folder import embed_folder
-from team.labelling.embedders import Embedder, efficientnet_lite0, find_embedder, run_torch
+from team.labelling.embedders import Embedder, Precision, efficientnet_lite0, find_embedder, run_torch
 from team.labelling.images import decode
 from team.labelling.predict import Predictor, predict
-from team.labelling.runtime import fast
+from team.labelling.runtime import _run_session, fast
 
 COLOURS = {"red": (220, 30, 40), "green": (20, 200, 60), "blue": (40, 40, 210)}
 
@@ -130,6 +130,18 @@ def test_a_large_jpeg_decoded_at_reduced_size_is_the_same_picture() -> None:
     large.save(out, "JPEG", quality=95)
     whole = np.asarray(large.resize((224, 224), Image.Resampling.BICUBIC)).astype(float)
     assert np.abs(decode(out.getvalue(), 224) - whole).mean() < 3
+
+
+@pytest.mark.parametrize("size", [(500, 375), (300, 1100), (100, 80), (224, 224), (2000, 1500)])
+def test_pictures_are_resized_as_pillow_does(size: tuple[int, int]) -> None:
+    random = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype=np.uint8)
+    image = Image.fromarray(random).resize(size, Image.Resampling.BICUBIC)
+    out = io.BytesIO()
+    image.save(out, "PNG")
+    expected = np.asarray(image.resize((224, 224), Image.Resampling.BICUBIC)).astype(float)
+    apart = np.abs(decode(out.getvalue(), 224) - expected)
+    assert apart.mean() < 0.5
+    assert (apart > 2).mean() < 0.01
 
 
 def bomb() -> bytes:
@@ -245,10 +257,11 @@ def test_checkpoints_of_ours_embed(folder: Path) -> None:
         find_embedder(3)
 
 
-def test_the_default_embedder_gives_the_same_features_through_onnx() -> None:
-    embedder = efficientnet_lite0()
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+def test_the_default_embedder_gives_the_same_features_through_onnx(precision: Precision) -> None:
+    embedder = efficientnet_lite0(precision)
     run = fast(embedder)
-    assert run.func is not run_torch, "ONNX Runtime is not in use"  # type: ignore[attr-defined]
+    assert getattr(run, "func", None) is _run_session, "ONNX Runtime is not in use"
     pixels = np.random.default_rng(1).integers(0, 256, (3, 224, 224, 3), dtype=np.uint8)  # not the batch of the export
     features = run(pixels)
     assert features.shape == (3, 1280)

@@ -32,7 +32,8 @@ def label(
         to: Form of the output; folders: one per class; imagefolder: Hugging Face's; the others are files.
         link: Links in place of copies of the images.
         subfolders: Names of sub-folders are labels beside those of the table.
-        embedder: Name or file of weights of ours, in place of EfficientNet-Lite0.
+        embedder: Name or file of weights of ours, in place of EfficientNet-Lite0; efficientnet-lite0-float32 is that
+            one in floats, slower and without a byte's rounding.
         method: Any method, by name, in place of the default.
         demo: Show all this on pictures drawn for it, in the folder --out (team-label-demo).
         session: File in which the page keeps every action; one per folder in the user's data folder, if not given.

@@ -25,7 +25,9 @@ def resized(image: Image.Image, size: int) -> Image.Image:
 
 def as_rgb(image: Image.Image) -> Image.Image:
     """Upright, in RGB; transparency is laid over white, 16-bit greyscale keeps its upper eight bits."""
-    image = ImageOps.exif_transpose(image)
+    image.load()  # so that the file may be closed
+    if image.getexif().get(_ORIENTATION, 1) != 1:
+        image = ImageOps.exif_transpose(image)  # a copy, which most pictures do not need
     if image.mode == "RGB":
         return image
     if image.mode.startswith("I"):

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from team.labelling.feature_cache import FeatureCache
 from team.labelling.images import BadImage, decode, find_images, read_file
 from team.labelling.runtime import Run, fast
 
-_BATCH = 16  # pictures per run of the network: more of them gain nothing on a CPU
+_BATCH = 8  # pictures per run of the network: more of them gain nothing on a CPU
 _SAVE_EVERY = 512  # an interrupted run loses no more than this many features
 
 
@@ -39,7 +40,8 @@ class FolderFeatures:
 def embed_folder(folder: Path, *, embedder: Any = None, progress: bool = True) -> FolderFeatures:
     """Features of all images below ``folder``; files are read, never written.
 
-    embedder: None for EfficientNet-Lite0, or anything :func:`team.labelling.embedders.find_embedder` takes
+    embedder: None for EfficientNet-Lite0 in bytes, "efficientnet-lite0-float32" for it in floats, or anything
+        :func:`team.labelling.embedders.find_embedder` takes
     progress: show a bar with rate and time left, if a person watches (stderr is a terminal)
 
     Features are kept in the cache by file content: a run that was interrupted goes on, and only files that are new or
@@ -69,42 +71,35 @@ def embed_folder(folder: Path, *, embedder: Any = None, progress: bool = True) -
 
 
 def _embed(folder: Path, paths: list[str], network: Embedder, cache: FeatureCache) -> Iterator[bytes | BadImage]:
-    """The digest of each file, by which its features are then in the cache; or what is wrong with the file."""
+    """The digest of each file, by which its features are then in the cache; or what is wrong with the file.
 
-    def read(path: str) -> tuple[bytes, NDArray[np.uint8] | None] | BadImage:
-        try:
-            content, digest = read_file(folder / path)
-            return digest, None if digest in cache else decode(content, network.size)
-        except BadImage as error:
-            return error
+    Every core takes a batch of files and does all there is to do with it, from reading to the network.
+    """
+    runs: list[Run] = []
+    lock = Lock()
 
-    run: Run | None = None
-    waiting: list[bytes | BadImage] = []
-    pictures: dict[bytes, NDArray[np.uint8]] = {}
-    for found in parallel(read, paths):
-        if isinstance(found, BadImage):
-            waiting.append(found)
-        else:
-            digest, pixels = found
-            waiting.append(digest)
-            if pixels is not None and digest not in cache:
-                pictures[digest] = pixels
-        if len(pictures) >= _BATCH:
-            run = run or fast(network, len(paths))  # not before it is needed: what is in the cache is ready at once
-            _remember(pictures, run, cache)
-        if not pictures:
-            yield from waiting
-            waiting = []
-    if pictures:
-        _remember(pictures, run or fast(network, len(paths)), cache)
-    yield from waiting
+    def run(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        with lock:  # not made before it is needed: what is in the cache is ready at once
+            runs[:] = runs or [fast(network, len(paths))]
+        return runs[0](pixels)
 
+    def embed(batch: list[str]) -> list[bytes | BadImage]:
+        answers: list[bytes | BadImage] = []
+        pictures: dict[bytes, NDArray[np.uint8]] = {}
+        for path in batch:
+            try:
+                content, digest = read_file(folder / path)
+                if digest not in cache and digest not in pictures:
+                    pictures[digest] = decode(content, network.size)
+                answers.append(digest)
+            except BadImage as error:
+                answers.append(error)
+        if pictures:
+            cache.add(pictures, run(np.stack(list(pictures.values()))))
+        return answers
 
-def _remember(pictures: dict[bytes, NDArray[np.uint8]], run: Run, cache: FeatureCache) -> None:
-    """Embed ``pictures``, put their features into the cache, and leave ``pictures`` empty."""
-    features = run(np.stack(list(pictures.values())))
-    for digest, row in zip(pictures, features, strict=True):
-        cache.add(digest, row)
-    pictures.clear()
-    if cache.unsaved >= _SAVE_EVERY:
-        cache.save()
+    batches = [paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH)]
+    for answers in parallel(embed, batches, chunk=1):
+        if cache.unsaved >= _SAVE_EVERY:
+            cache.save()
+        yield from answers

