@@ -160,8 +160,7 @@ def find_embedder(choice: Any = None) -> Embedder:
     if isinstance(choice, (str, os.PathLike)):
         choice = load_model(weights_path(choice))
     if isinstance(choice, Model):
-        options = {name: value for name, value in choice.backbone_options.items() if value}
-        return Embedder(choice.network, choice.size, name=f"{choice.backbone} {options}" if options else choice.backbone)
+        return Embedder(choice.network, choice.size, name=f"{choice.backbone} {choice.backbone_options}")
     if isinstance(choice, nn.Module):
         return Embedder(choice)
     raise TypeError(f"an embedder must be a name, a file, a Model or a module, not {type(choice).__name__}")

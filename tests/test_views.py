@@ -11,6 +11,7 @@ from conftest import tiny_images, tiny_model
 from torch.nn import functional as F
 
 from team.backbones import create_backbone
+from team.labelling.embedders import find_embedder
 from team.model import load_model
 from team.training.loop import train
 from team.training.pretrain import Pretraining
@@ -74,3 +75,9 @@ def test_mirrored_features_are_the_mean_of_both_views_at_test_only(name: str) ->
     torch.testing.assert_close(both(images), both(images.flip(-1)))
     both.train(), plain.train()
     torch.testing.assert_close(both(images), plain(images))
+
+
+def test_features_of_two_views_are_not_taken_for_those_of_one() -> None:
+    model, mirrored = tiny_model(), tiny_model()
+    mirrored.network.mirror, mirrored.backbone_options = True, {"filters": 4, "mirror": True}
+    assert find_embedder(model).key != find_embedder(mirrored).key
