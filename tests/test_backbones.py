@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from team import create_backbone, list_backbones
 from team.backbones import INPUT_SIZE, feature_dim
+from team.backbones.fold import folded
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,28 @@ def test_unknown_names_and_options_are_turned_away(
 ) -> None:
     with pytest.raises(error, match=words):
         create_backbone(name, **options)
+
+
+@pytest.mark.parametrize("name", ["conv4", "resnet18"])
+def test_a_folded_network_gives_the_same_features_without_normalising(name: str) -> None:
+    network = create_backbone(name, mirror=True)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.5, 2.0)
+            nn.init.normal_(module.bias)
+            nn.init.normal_(module.running_mean)
+            nn.init.uniform_(module.running_var, 0.5, 2.0)
+    before = {key: value.clone() for key, value in network.state_dict().items()}
+    images = torch.randn(3, 3, 40, 40)
+    plain = folded(network)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in plain.modules())
+    network.eval()
+    torch.testing.assert_close(plain(images), network(images), rtol=1e-4, atol=1e-4)
+    assert all(torch.equal(value, before[key]) for key, value in network.state_dict().items())
+
+
+def test_what_cannot_be_folded_is_left_alone() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.BatchNorm2d(4), nn.Conv2d(4, 4, 1), nn.Flatten())
+    images = torch.randn(2, 3, 8, 8)
+    assert isinstance(folded(network)[2], nn.BatchNorm2d)
+    assert torch.equal(folded(network)(images), network.eval()(images))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from team.backbones import feature_dim
+from team.backbones.fold import folded
 from team.backbones.statistics import episode_statistics
 from team.data.augment import normalise
 from team.data.images import ImageSet
@@ -25,10 +26,16 @@ transductive "BN" of the paper's tables)."""
 
 
 @torch.no_grad()
-def embed(network: nn.Module, images: Tensor, *, size: int | None = None, batch: int = 512) -> Tensor:
-    """Features float32 ``[n, d]`` of uint8 images ``[n, 3, H, W]``, on the network's device; size: its input's side."""
+def embed(network: nn.Module, images: Tensor, *, size: int | None = None, batch: int | None = None) -> Tensor:
+    """Features float32 ``[n, d]`` of uint8 images ``[n, 3, H, W]``, on the network's device; size: its input's side.
+
+    batch: images at a time; None takes many on a GPU and few on a CPU, whose cache what is computed has to fit into
+    """
     device = _device(network)
     network.eval()
+    if device.type == "cpu":
+        network = folded(network)
+    batch = batch or (16 if device.type == "cpu" else 512)
     parts = []
     for chunk in torch.split(images, batch):
         parts.append(_forward(network, chunk.to(device, non_blocking=True), size))
