@@ -19,7 +19,6 @@ from statistics import median
 from typing import Annotated, Any
 
 import numpy as np
-import onnxruntime
 import PIL
 import torch
 import tyro
@@ -31,6 +30,7 @@ from team.files import write_json, write_text
 from team.labelling.embed_folder import FolderFeatures, embed_folder
 from team.labelling.embedders import Embedder, Precision, efficientnet_lite0
 from team.labelling.images import find_images
+from team.labelling.ort import onnxruntime
 from team.labelling.runtime import fast
 from team.provenance import commit, hardware
 
@@ -186,7 +186,7 @@ def main(
         os.environ["TEAM_CACHE"] = cache
         facts = measure(folder, loop, turns, quiet)
     facts |= {"hardware": hardware("cpu"), "torch": torch.__version__, "pillow": PIL.__version__}
-    facts |= {"onnxruntime": onnxruntime.__version__, "commit": commit()}
+    facts |= {"onnxruntime": onnxruntime().__version__, "commit": commit()}
     write_json(results / "bench" / "embed-speed.json", facts)
     write_page(facts, results / "embedding.md")
     print(facts["images_per_second"], facts["times_as_fast"])

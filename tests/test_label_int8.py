@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +140,11 @@ def test_a_network_runs_once_at_a_time_in_torch_and_answers_come_in_order(folder
         found = embed_folder(folder, embedder=embedder)
     pixels = np.stack([decode((folder / path).read_bytes(), 16) for path in found.paths])
     np.testing.assert_allclose(found.features, run_torch(embedder, pixels), atol=1e-4)
+
+
+def test_onnx_runtime_leaves_no_identifier_and_has_nothing_to_send(tmp_path: Path) -> None:
+    keep = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH")  # not CI, which silences it by itself
+    surroundings = {name: os.environ[name] for name in keep if name in os.environ} | {"HOME": str(tmp_path)}
+    code = "from team.labelling.int8_onnx import bytes_are_exact; bytes_are_exact()"
+    subprocess.run([sys.executable, "-c", code], env=surroundings, check=True)
+    assert not [path for path in tmp_path.rglob("*") if "onnxruntime" in path.name or path.name == "Microsoft"]

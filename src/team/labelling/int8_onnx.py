@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from team.labelling.int8 import Grid, Int8Block, Int8Conv, Int8Network
+from team.labelling.ort import onnxruntime
 
 if TYPE_CHECKING:
     import onnx
@@ -43,7 +44,6 @@ def bytes_are_exact() -> bool:
     """
     if any(importlib.util.find_spec(name) is None for name in ("onnx", "onnxruntime")):
         return False
-    import onnxruntime
     from onnx import TensorProto, helper
 
     graph, length = _Graph(), 64
@@ -51,7 +51,7 @@ def bytes_are_exact() -> bool:
     graph.add("MatMulInteger", ["bytes", graph.constant(weight)], outputs=["sums"])
     given = helper.make_tensor_value_info("bytes", TensorProto.UINT8, [1, length])
     asked = helper.make_tensor_value_info("sums", TensorProto.INT32, [1, 2])
-    session = onnxruntime.InferenceSession(_model(graph, given, asked).SerializeToString(), providers=_PROVIDERS)
+    session = onnxruntime().InferenceSession(_model(graph, given, asked).SerializeToString(), providers=_PROVIDERS)
     (sums,) = session.run(None, {"bytes": np.full((1, length), 255, np.uint8)})
     return bool((sums == 255 * 127 * length * np.array([1, -1])).all())
 

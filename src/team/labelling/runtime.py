@@ -21,6 +21,7 @@ from team.files import atomic_path, cache_folder
 from team.labelling.embedders import Embedder, run_torch
 from team.labelling.int8 import Int8Network
 from team.labelling.int8_onnx import as_onnx
+from team.labelling.ort import onnxruntime
 
 Run = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 """From pixels uint8 ``[n, size, size, 3]`` to features float32 ``[n, d]``; several threads may call it at once."""
@@ -98,12 +99,11 @@ def _checked(path: Path, embedder: Embedder) -> Run | None:
 
 def _session(path: Path) -> Any:
     """One thread per call: several pictures on a core each are faster than each picture on several cores."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    module = onnxruntime()
+    options = module.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
 def _run_session(session: Any, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -169,6 +169,7 @@ class Runner:
             "method": variant,
             "recipe": recipe.name,
             "input": f"{recipe.size}×{recipe.size}" + (", bounding boxes cropped" if recipe.dataset == "cub" else ""),
+            "views": 2 if model.backbone_options.get("mirror") else 1,
             "batch_normalisation": recipe.settings(variant, shots).statistics,
             "method_options": model.method_options,
             "temperature": float(model.method.temperature.detach()),
