@@ -5,7 +5,6 @@ The references are loops over one episode, written from the papers' formulas.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from torch.nn import functional as F
 
 from team import create_backbone, create_method
 from team.episode import Episode
-from team.methods import list_options
 from team.methods.base import Method
 from team.methods.maml import disagreement
 from team.methods.network import NetworkMethod
@@ -288,32 +286,6 @@ def test_every_mini_batch_of_reptile_has_some_of_every_class() -> None:
 
 
 # --- images and features ----------------------------------------------------------------------------------------------
-
-
-SHARED = {"dim", "ways", "steps", "test_steps", "learning_rate", "seed", "temperature", "learn_temperature"}
-
-
-@pytest.mark.parametrize(
-    ("name", "own", "defaults"),
-    [
-        ("maml", {"first_order"}, (5, 10, 0.01)),
-        ("maml+", {"first_order", "transduction", "k", "length_scale"}, (5, 10, 0.01)),
-        ("reptile", {"batch"}, (15, 10, 0.001)),
-    ],
-)
-def test_methods_that_fit_the_network_share_options_and_add_their_own(
-    name: str, own: set[str], defaults: tuple[int, int, float]
-) -> None:
-    assert sorted(list_options(name)) == sorted(SHARED | own), "each once"
-    method = create_method(name)
-    assert isinstance(method, NetworkMethod)
-    assert (method.steps, method.test_steps, method.learning_rate) == defaults
-    given = {"dim": 4, "ways": 3, "steps": 2, "test_steps": 1, "learning_rate": 0.5, "temperature": 2.0}
-    method = create_method(name, **given, seed=1, learn_temperature=True)
-    assert {option: getattr(method, option) for option in list(given)[:-1]} == dict(list(given.items())[:-1])
-    assert float(method.temperature.detach()) == pytest.approx(2.0)
-    with pytest.raises(TypeError, match=f"{re.escape(name)} has no option step; it has .*steps"):
-        create_method(name, step=3)
 
 
 @pytest.mark.parametrize("name", ["maml", "maml+", "reptile"])

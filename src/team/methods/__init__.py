@@ -82,16 +82,10 @@ def list_methods() -> list[str]:
 
 
 def list_options(name: str) -> list[str]:
-    """The options of the method of this name: those of its class, and of the class above to which it hands options."""
+    """The options of the method of this name."""
     if name not in _METHODS:
         raise ValueError(f"no method is called {name!r}; there are {', '.join(list_methods())}")
-    options = list[str]()
-    for kind in inspect.getmro(_METHODS[name]):
-        parameters = inspect.signature(kind).parameters.values()
-        options += [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
-            break  # otherwise it hands other options on to the next
-    return list(dict.fromkeys(options))
+    return list(inspect.signature(_METHODS[name]).parameters)
 
 
 def create_method(name: str, **options: Any) -> Method:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -25,8 +25,29 @@ class MAML(NetworkMethod):
 
     name: ClassVar[str] = "maml"
 
-    def __init__(self, *, first_order: bool = False, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        *,
+        dim: int | None = None,
+        ways: int = 5,
+        steps: int = 5,
+        test_steps: int = 10,
+        learning_rate: float = 0.01,
+        first_order: bool = False,
+        seed: int = 0,
+        temperature: float = 1.0,
+        learn_temperature: bool = False,
+    ) -> None:
+        super().__init__(
+            dim=dim,
+            ways=ways,
+            steps=steps,
+            test_steps=test_steps,
+            learning_rate=learning_rate,
+            seed=seed,
+            temperature=temperature,
+            learn_temperature=learn_temperature,
+        )
         self.first_order = first_order
 
     def fit(self, loss: StepLoss, start: Weights, steps: int) -> Weights:
@@ -48,14 +69,38 @@ class MAMLPlus(MAML):
     fitting, and the sum is divided by ΣW, so that its weight means the same for every number of samples.
 
     transduction: the weight of that term; k, length_scale: of the graph, as in label propagation. The paper gives none
-    Other options are MAML's.
     """
 
     name: ClassVar[str] = "maml+"
     transductive = True
 
-    def __init__(self, *, transduction: float = 1.0, k: int = 20, length_scale: float = 0.25, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self,
+        *,
+        transduction: float = 1.0,
+        k: int = 20,
+        length_scale: float = 0.25,
+        dim: int | None = None,
+        ways: int = 5,
+        steps: int = 5,
+        test_steps: int = 10,
+        learning_rate: float = 0.01,
+        first_order: bool = False,
+        seed: int = 0,
+        temperature: float = 1.0,
+        learn_temperature: bool = False,
+    ) -> None:
+        super().__init__(
+            dim=dim,
+            ways=ways,
+            steps=steps,
+            test_steps=test_steps,
+            learning_rate=learning_rate,
+            first_order=first_order,
+            seed=seed,
+            temperature=temperature,
+            learn_temperature=learn_temperature,
+        )
         check_not_negative(transduction=transduction)
         check_whole(1, k=k)
         check_positive(length_scale=length_scale)

@@ -36,9 +36,7 @@ class NetworkMethod(Method):
     The head starts at learned weights for ``ways`` classes: an episode may have fewer (their labels are the first), not
     more. Without ``dim`` nothing is learned, the head starts at zero, and any number of classes will do.
     dim: width of the features (a model gives its network's); seed: draws the head's first weights
-    steps, test_steps: of fitting, in training and otherwise; learning_rate: of these steps. The defaults are MAML's
-
-    A method of this kind names the options it adds or whose default it changes, and hands the others on to here.
+    steps, test_steps: of fitting, in training and otherwise; learning_rate: of these steps
     """
 
     name: ClassVar[str]
@@ -47,14 +45,14 @@ class NetworkMethod(Method):
     def __init__(
         self,
         *,
-        dim: int | None = None,
-        ways: int = 5,
-        steps: int = 5,
-        test_steps: int = 10,
-        learning_rate: float = 0.01,
-        seed: int = 0,
-        temperature: float = 1.0,
-        learn_temperature: bool = False,
+        dim: int | None,
+        ways: int,
+        steps: int,
+        test_steps: int,
+        learning_rate: float,
+        seed: int,
+        temperature: float,
+        learn_temperature: bool,
     ) -> None:
         super().__init__(temperature=temperature, learn_temperature=learn_temperature)
         check_whole(1, ways=ways)

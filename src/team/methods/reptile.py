@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -32,8 +32,29 @@ class Reptile(NetworkMethod):
     name: ClassVar[str] = "reptile"
     plain_descent = True
 
-    def __init__(self, *, steps: int = 15, batch: int = 5, learning_rate: float = 0.001, **options: Any) -> None:
-        super().__init__(steps=steps, learning_rate=learning_rate, **options)
+    def __init__(
+        self,
+        *,
+        dim: int | None = None,
+        ways: int = 5,
+        steps: int = 15,
+        test_steps: int = 10,
+        batch: int = 5,
+        learning_rate: float = 0.001,
+        seed: int = 0,
+        temperature: float = 1.0,
+        learn_temperature: bool = False,
+    ) -> None:
+        super().__init__(
+            dim=dim,
+            ways=ways,
+            steps=steps,
+            test_steps=test_steps,
+            learning_rate=learning_rate,
+            seed=seed,
+            temperature=temperature,
+            learn_temperature=learn_temperature,
+        )
         check_whole(1, batch=batch)
         self.batch = batch
 
