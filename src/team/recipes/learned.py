@@ -1,8 +1,7 @@
 """Methods with learned parts, trained by the recipes of all data sets from the same pre-trained network as TEAM.
 
-Settings are the recipe's unless told otherwise here; some methods can only answer with as many classes as they learned
-with. None of these was chosen on the validation classes of a real data set yet: options are the papers' (see each
-method), everything else is what TEAM is trained with.
+Settings are the recipe's unless told otherwise here. None of these was chosen on the validation classes of a real
+data set yet: options are the papers' (see each method), everything else is what TEAM is trained with.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # A step through gradients of gradients takes about ten times as long, and so does every episode of a validation.
-_NETWORK: dict[str, Any] = {"ways": 5, "statistics": "episode", "validation_episodes": 300}
+_NETWORK: dict[str, Any] = {"statistics": "episode", "validation_episodes": 300}
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Learned:
 LEARNED: dict[str, Learned] = {
     "relationnet": Learned(),
     "tpn": Learned(),
-    "gnn": Learned(settings={"ways": 5}),
+    "gnn": Learned(),
     "maml": Learned(settings=_NETWORK),
     "maml+": Learned(settings=_NETWORK),
     # About the authors' step for few tasks at a time (0.235 for two); with ten they start at 1.
