@@ -31,7 +31,8 @@ internal mixing, `eam` the adaptive metric, `team` the bi-directional similarity
 def write_report(folder: Path, path: Path) -> None:
     """Write all tables, from the result files in ``folder``, to ``path``."""
     results = read_results(folder)
-    episodes = ", ".join(str(number) for number in sorted({r.facts["episodes"] for r in results.values()})) or "no"
+    whole = {result.facts["episodes"] for result in results.values() if not result.partial}
+    episodes = ", ".join(str(number) for number in sorted(whole)) or "no"
     parts = [_INTRODUCTION.format(episodes=episodes)]
     for name, table in TABLES.items():
         rows = table_rows(name, results)
