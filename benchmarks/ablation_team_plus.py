@@ -8,16 +8,15 @@ Needs the three data sets in the cache. Features are those of the ConvNets train
 
 from __future__ import annotations
 
-import argparse
-import json
 from pathlib import Path
 from typing import Any
 
+from pages import fill_page
 from torch import Tensor
 
 from team import create_method, evaluate
 from team.evaluation.paired import compare
-from team.files import write_json, write_text
+from team.files import write_text
 from team.leaderboard.bench import Bench
 from team.provenance import commit, hardware
 from team.recipes import RECIPES
@@ -140,13 +139,12 @@ def write_page(found: dict[str, Any], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--results", type=Path, default=Path("results/bench/ablation-team-plus.json"))
-    options = parser.parse_args()
-    if not options.table:
-        write_json(options.results, run(Path("runs"), options.device))
-    found = json.loads(options.results.read_text(encoding="utf-8"))
+    found = fill_page(
+        __doc__,
+        run,
+        write_page,
+        results="results/bench/ablation-team-plus.json",
+        page="team-plus.md",
+        again="--table",
+    )
     print(table(found))
-    write_page(found, options.results.parents[1] / "team-plus.md")

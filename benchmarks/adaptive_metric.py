@@ -9,18 +9,17 @@ method choose from the same settings on the same validation episodes, then meet 
 
 from __future__ import annotations
 
-import argparse
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+from pages import fill_page
 from torch import Tensor
 
 from team import evaluate
 from team.evaluation import Evaluation
 from team.evaluation.paired import compare
-from team.files import write_json, write_text
+from team.files import write_text
 from team.leaderboard.bench import Bench
 from team.leaderboard.report import BACKBONES, DATASETS, NETWORKS, markdown_table
 from team.leaderboard.settings import Setting, build, settings_of
@@ -171,12 +170,11 @@ def write_page(found: dict[str, Any], path: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--page", action="store_true")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--results", type=Path, default=Path("results/bench/adaptive-metric.json"))
-    options = parser.parse_args()
-    if not options.page:
-        write_json(options.results, run(Path("runs"), options.device))
-    found = json.loads(options.results.read_text(encoding="utf-8"))
-    write_page(found, options.results.parents[1] / "adaptive-metric.md")
+    fill_page(
+        __doc__,
+        run,
+        write_page,
+        results="results/bench/adaptive-metric.json",
+        page="adaptive-metric.md",
+        again="--page",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -33,6 +34,12 @@ def create_backbone(name: str, **options: Any) -> nn.Module:
     return _BACKBONES[name](**options)
 
 
+def device_of(network: nn.Module) -> torch.device:
+    """Where a network is, by the first of its tensors; one without any is on the CPU."""
+    tensors = chain(network.parameters(), network.buffers())
+    return next((tensor.device for tensor in tensors), torch.device("cpu"))
+
+
 def feature_dim(network: nn.Module, size: int = 84) -> int:
     """``network.dim``, or, for a module without it, the width of what it gives for an image of this size."""
     if isinstance(dim := getattr(network, "dim", None), int):
@@ -47,4 +54,4 @@ def feature_dim(network: nn.Module, size: int = 84) -> int:
     return features.shape[1]
 
 
-__all__ = ["INPUT_SIZE", "Conv4", "ResNet18", "create_backbone", "feature_dim", "list_backbones"]
+__all__ = ["INPUT_SIZE", "Conv4", "ResNet18", "create_backbone", "device_of", "feature_dim", "list_backbones"]

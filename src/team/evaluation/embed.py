@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from team.backbones import feature_dim
+from team.backbones import device_of, feature_dim
+from team.backbones.backbone import Backbone
 from team.backbones.fold import folded
 from team.backbones.statistics import episode_statistics
 from team.data.augment import normalise
@@ -31,10 +32,10 @@ def embed(network: nn.Module, images: Tensor, *, size: int | None = None, batch:
 
     batch: images at a time; None takes many on a GPU and few on a CPU, whose cache what is computed has to fit into
     """
-    device = _device(network)
+    device = device_of(network)
     network.eval()
-    if device.type == "cpu":
-        network = folded(network)
+    if device.type == "cpu" and isinstance(network, Backbone):
+        network = folded(network)  # of others' networks we do not know what else hangs on their layers
     batch = batch or (16 if device.type == "cpu" else 512)
     parts = []
     for chunk in torch.split(images, batch):
@@ -97,7 +98,7 @@ def evaluate_images(
         )
     if statistics != "episode":
         raise ValueError(f"statistics must be 'running' or 'episode', not {statistics!r}")
-    device = _device(network)
+    device = device_of(network)
     network.eval()
     drawing = Sampling(sampling, concentration, present)
     sampler = EpisodeSampler(
@@ -137,7 +138,3 @@ def _forward(network: nn.Module, images: Tensor, size: int | None) -> Tensor:
     with torch.autocast("cuda", torch.bfloat16, enabled=inputs.device.type == "cuda"):
         features: Tensor = network(inputs)
     return features.float()
-
-
-def _device(network: nn.Module) -> torch.device:
-    return next((parameter.device for parameter in network.parameters()), torch.device("cpu"))

