@@ -284,4 +284,5 @@ def test_log_probabilities_can_be_captured_in_a_cuda_graph(
     first.support.copy_(second.support)
     first.query.copy_(second.query)
     graph.replay()
-    torch.testing.assert_close(captured, expected, rtol=1e-4, atol=1e-3)  # in float32, iterated: not to the last digit
+    iterated = {} if (name, options) in VARIANTS else {"rtol": 1e-4, "atol": 1e-3}  # in float32: not to the last digit
+    torch.testing.assert_close(captured, expected, **iterated)
