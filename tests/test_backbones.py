@@ -21,6 +21,7 @@ from team.backbones.fold import folded
         ("conv4", {"filters": 8}, 84, 32),
         ("resnet18", {}, 224, 512),
         ("resnet18", {}, 84, 512),
+        ("resnet18", {"stem": "small"}, 84, 512),
     ],
 )
 def test_a_network_gives_the_features_it_promises(name: str, options: dict[str, Any], size: int, dim: int) -> None:
@@ -78,7 +79,8 @@ def test_a_network_that_gives_a_feature_map_is_turned_away() -> None:
     [
         ("conv5", {}, ValueError, "no backbone is called 'conv5'; there are conv4, resnet18"),
         ("conv4", {"width": 3}, TypeError, "conv4 has no option width; it has filters"),
-        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has mirror"),
+        ("resnet18", {"stem": "none"}, ValueError, "stem must be 'large' or 'small', not 'none'"),
+        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has mirror, stem"),
     ],
 )
 def test_unknown_names_and_options_are_turned_away(

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor, nn
 
 from team.backbones.backbone import Backbone
+
+Stem = Literal["large", "small"]
 
 
 class ResNet18(Backbone):
     """images: ``[n, 3, H, W]`` (224×224 in the paper) -> features ``[n, 512]``; there is no last, classifying layer.
 
     mirror: average the features of each image and its mirror image at test, see :class:`Backbone`
+    stem: "large" makes images four times smaller before the first block, as in the paper; "small", a 3×3 convolution
+        that keeps their size, is what SimpleShot, TIM and others use for images of 84×84
     """
 
     dim = 512
 
-    def __init__(self, *, mirror: bool = False) -> None:
+    def __init__(self, *, mirror: bool = False, stem: Stem = "large") -> None:
         super().__init__(mirror)
-        self.stem = nn.Sequential(
-            nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False),
-            nn.BatchNorm2d(64),
-            nn.ReLU(inplace=True),
-            nn.MaxPool2d(3, stride=2, padding=1),
-        )
+        if stem not in get_args(Stem):
+            raise ValueError(f"stem must be 'large' or 'small', not {stem!r}")
+        large = stem == "large"
+        first = _conv(3, 64, 7, 2) if large else _conv(3, 64, 3, 1)
+        pool = [nn.MaxPool2d(3, stride=2, padding=1)] if large else []
+        self.stem = nn.Sequential(first, nn.BatchNorm2d(64), nn.ReLU(inplace=True), *pool)
         self.stages = nn.Sequential(_stage(64, 64, 1), _stage(64, 128, 2), _stage(128, 256, 2), _stage(256, 512, 2))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
