@@ -22,9 +22,9 @@ What differs from the paper or is left open by it: the class splits of CIFAR-100
 ones today's literature reports, since the lists the paper used were not published; k = 5 nearest queries; distances are
 divided by a learned temperature, whose final value is chosen on the validation classes for TEAM; batch normalisation
 uses running statistics at test; where `views` below says 2, the features of a test image are the mean of its own and
-its mirror image's, for all rows alike. On miniImageNet a ResNet-18 taught the ConvNet's pre-training, and training
-episodes have 10 ways. In the rows, `baseline` is ProtoNet, `tim` adds task internal mixing, `eam` the adaptive metric,
-`team` the bi-directional similarity.
+its mirror image's, for all rows alike. On miniImageNet a ResNet-18 taught the pre-training of both networks, and the
+ConvNet's training episodes have 10 ways. In the rows, `baseline` is ProtoNet, `tim` adds task internal mixing, `eam`
+the adaptive metric, `team` the bi-directional similarity.
 """
 
 
