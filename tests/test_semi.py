@@ -30,7 +30,7 @@ from team.training.episodic import EpisodicTraining
 from team.training.loop import train
 from team.training.pretrain import Pretraining
 
-SEMI = ("soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans", "team")
+SEMI = ("soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans", "label-propagation", "tpn", "team")
 PARTITIONED = tiny_images(8, 20).partitioned(0.4, seed=3)
 VALIDATION = tiny_images(4, 12, seed=1)
 
@@ -56,13 +56,31 @@ def test_the_unlabelled_set_changes_answers_and_its_order_does_not(name: str) ->
     torch.testing.assert_close(single, answers[0])
 
 
-def test_team_semi_is_bidirectional_similarity_over_the_queries_alone() -> None:
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_team_semi_refines_prototypes_by_its_similarity_under_the_metric_of_all_samples(bidirectional: bool) -> None:
     support, labels, query, unlabelled = (t[0].numpy() for t in episode())
-    distances = reference.solve(support, labels, np.concatenate([query, unlabelled]), k=5).distances[:7]
-    expected = reference.bidirectional_similarity(distances)
-    expected /= expected.sum(1, keepdims=True)
-    found = create_method("team", k=5)(*(t[0] for t in episode())).exp().detach().numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    metric = reference.solve(support, labels, np.concatenate([query, unlabelled]), k=5).metric
+
+    def answers(samples: np.ndarray, prototypes: np.ndarray) -> np.ndarray:
+        distances = reference.distances(metric, samples, prototypes)
+        similarity = reference.bidirectional_similarity(distances) if bidirectional else np.exp(-distances)
+        return np.asarray(similarity / similarity.sum(1, keepdims=True))
+
+    parts = answers(unlabelled, reference.prototypes(support, labels))
+    refined = [
+        (support[labels == c].sum(0) + parts[:, c] @ unlabelled) / ((labels == c).sum() + parts[:, c].sum())
+        for c in range(3)
+    ]
+    found = create_method("team", k=5, bidirectional=bidirectional)(*(t[0] for t in episode())).exp().detach().numpy()
+    np.testing.assert_allclose(found, answers(query, np.stack(refined)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["label-propagation", "tpn"])
+def test_unlabelled_samples_are_nodes_of_the_graph_like_queries_nobody_asks_about(name: str) -> None:
+    method = create_method(name, k=4)
+    support, labels, query, unlabelled = episode()
+    all_asked = method(support, labels, torch.cat([query, unlabelled], 1))
+    torch.testing.assert_close(method(support, labels, query, unlabelled), all_asked[:, :7])
 
 
 @pytest.mark.parametrize("name", sorted(set(list_methods()) - set(SEMI)))

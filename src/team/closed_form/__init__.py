@@ -21,7 +21,7 @@ from torch import Tensor
 
 from team.closed_form.algebra import compute_dtype, safe_root
 from team.closed_form.constraints import MetricSettings
-from team.closed_form.moments import moment_distances, solve_moments
+from team.closed_form.moments import moment_distances, solve_moments, squared_distances
 from team.closed_form.span import span_distances
 from team.episode import Episode, result_dtype
 
@@ -45,4 +45,5 @@ __all__ = [
     "safe_root",
     "solve_moments",
     "span_distances",
+    "squared_distances",
 ]

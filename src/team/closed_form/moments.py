@@ -16,7 +16,7 @@ _CHUNK_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class _Moments:
+class Moments:
     """matrix: M† ``[B, d, d]``; lam: λ ``[B]``; centre: mean point ``[B, 1, d]``; shrinkage: 1 + γ tr M0M̃ ``[B]``."""
 
     matrix: Tensor
@@ -25,7 +25,7 @@ class _Moments:
     shrinkage: Tensor
 
 
-def solve_moments(episode: Episode, settings: MetricSettings) -> _Moments:
+def solve_moments(episode: Episode, settings: MetricSettings) -> Moments:
     """Eq. 10 with d×d matrices; points are visited in chunks, so memory does not grow with their number."""
     batch, dimension = len(episode.support), episode.support.shape[-1]
     compute = compute_dtype(episode.support)
@@ -61,20 +61,26 @@ def solve_moments(episode: Episode, settings: MetricSettings) -> _Moments:
         lam = feasible(whitened.mT @ whitened, settings.lam)
         matrix = matrix - lam[:, None, None] * (cannot.mT @ cannot)
     metric = inverse(matrix) + settings.alpha / max(n - 1, 1) * scatter
-    return _Moments(metric, lam, centre, shrinkage)
+    return Moments(metric, lam, centre, shrinkage)
 
 
 def moment_distances(episode: Episode, settings: MetricSettings) -> tuple[Tensor, Tensor]:
     """Squared distances ``[B, Q, N]`` and λ ``[B]`` through M†."""
     moments = solve_moments(episode, settings)
-    prototypes = episode.prototypes(moments.matrix.dtype) - moments.centre
+    prototypes = episode.prototypes(moments.matrix.dtype)
+    return squared_distances(moments, settings.prior, episode.query, prototypes), moments.lam
+
+
+def squared_distances(moments: Moments, prior: Tensor | None, points: Tensor, prototypes: Tensor) -> Tensor:
+    """d²_M† ``[B, n, N]`` of points ``[B, n, d]`` and prototypes ``[B, N, d]``; at least what M0/shrinkage gives."""
+    prototypes = prototypes - moments.centre
     floor = 1 / moments.shrinkage[:, None, None]
     squared = []
-    for chunk in _chunks(episode.query, episode.support):
-        points = chunk.to(prototypes) - moments.centre
-        value = _quadratic(points, prototypes, moments.matrix)
-        squared.append(torch.maximum(value, floor * _quadratic(points, prototypes, settings.prior).clamp_min(0)))
-    return torch.cat(squared, 1), moments.lam
+    for chunk in _chunks(points, prototypes):
+        centred = chunk.to(prototypes) - moments.centre
+        value = _quadratic(centred, prototypes, moments.matrix)
+        squared.append(torch.maximum(value, floor * _quadratic(centred, prototypes, prior).clamp_min(0)))
+    return torch.cat(squared, 1)
 
 
 def _quadratic(points: Tensor, prototypes: Tensor, matrix: Tensor | None) -> Tensor:

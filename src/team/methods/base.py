@@ -58,7 +58,7 @@ class Method(nn.Module, ABC):
         if not self.semi_supervised:
             raise ValueError(
                 f"{type(self).__name__}, as it is set up, has no use for an unlabelled set; leave it out, or use "
-                "soft-kmeans, soft-kmeans-cluster, masked-soft-kmeans or team (with its metric)"
+                "soft-kmeans, soft-kmeans-cluster, masked-soft-kmeans, label-propagation, tpn or team (with its metric)"
             )
 
     def check(self, episode: Episode) -> None:

@@ -15,6 +15,8 @@ from team.methods.graph import nearest_neighbours
 class LabelPropagation(Method):
     """Labels spread over a graph of support and queries: F* = (I - αS)⁻¹ Y, and a softmax over the rows of F*.
 
+    The samples of an unlabelled set are more nodes of the graph, nobody's answer: TPN-semi.
+
     TPN without its learned length-scales: W_ij = exp(-|x_i - x_j|² / 2σ²) between each sample and its k nearest, and
     S = D^(-1/2) W D^(-1/2). A pair counts if either is among the other's nearest.
     k: neighbours of each sample, lowered to the number of others; TPN's 20 counts the sample itself
@@ -26,6 +28,7 @@ class LabelPropagation(Method):
     """
 
     transductive = True
+    semi_supervised = True
 
     def __init__(
         self,
@@ -50,12 +53,12 @@ class LabelPropagation(Method):
 
     def propagated(self, episode: Episode) -> Tensor:
         """F* over the temperature, for support and queries, ``[B, S + Q, N]``."""
-        dtype = result_dtype(episode.support)
-        samples = torch.cat([episode.support, episode.query], -2).to(dtype)
+        dtype, others = result_dtype(episode.support), episode.without_label()
+        samples = torch.cat([episode.support, others], -2).to(dtype)
         labelled = episode.membership(dtype)
-        unlabelled = labelled.new_zeros(*episode.query.shape[:-1], episode.ways)
+        unlabelled = labelled.new_zeros(*others.shape[:-1], episode.ways)
         spread = propagate(self.graph(samples), torch.cat([labelled, unlabelled], -2), self.alpha)
-        return spread / self.temperature
+        return spread[:, : episode.labels.shape[-1] + episode.query.shape[-2]] / self.temperature
 
     def graph(self, samples: Tensor) -> Tensor:
         """S for samples ``[B, n, d]``, as ``[B, n, n]``: symmetric, with eigenvalues between -1 and 1."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
-from team.closed_form import MetricSettings, episode_distances, safe_root
-from team.episode import Episode
+from team.closed_form import MetricSettings, episode_distances, safe_root, solve_moments, squared_distances
+from team.episode import Episode, class_means, result_dtype
 from team.methods.base import Method
 from team.methods.protonet import squared_euclidean
 from team.metric import check_settings
@@ -17,8 +18,9 @@ from team.similarity import log_similarity
 class TEAM(Method):
     """The paper's method; each of its three parts can be switched off, which gives the rows of the ablation.
 
-    An unlabelled set makes it TEAM-semi: its samples join the queries in the covariance and as nearest neighbours of
-    the support; the second direction of similarity stays one over the queries.
+    An unlabelled set makes it TEAM-semi, of which the paper says only that it uses more unlabelled data. Here those
+    samples join the queries in the covariance and as nearest neighbours of the support, and then refine the prototypes
+    as in Ren et al. (ICLR 2018), with their similarity, in both directions, as the part they have in each class.
 
     mixing: task internal mixing while training (Sec. 3.2)
     metric: the adaptive metric (Sec. 3.3); off, the Euclidean distance
@@ -60,7 +62,10 @@ class TEAM(Method):
             check_settings(self.settings, episode)
 
     def log_probabilities(self, episode: Episode) -> Tensor:
-        distances = self._distances(episode)
+        return self._answers(self._distances(episode))
+
+    def _answers(self, distances: Tensor) -> Tensor:
+        """Log-probabilities ``[B, n, N]`` of samples at these distances from the prototypes."""
         scores = -(distances.square() if self.squared else distances) / self.temperature
         return (log_similarity(scores) if self.bidirectional else scores).log_softmax(-1)
 
@@ -68,5 +73,20 @@ class TEAM(Method):
         if not self.metric:
             return safe_root(squared_euclidean(episode.query, episode.prototypes()))
         settings = replace(self.settings, k=min(self.settings.k, episode.count_without_label))
+        if episode.unlabelled is not None:
+            return self._refined_distances(episode, episode.unlabelled, settings)
         distances, _ = episode_distances(episode, settings)
         return distances
+
+    def _refined_distances(self, episode: Episode, unlabelled: Tensor, settings: MetricSettings) -> Tensor:
+        """From the queries to prototypes that are means over the support and the unlabelled set."""
+        moments = solve_moments(episode, settings)
+        compute = moments.matrix.dtype
+
+        def distances(points: Tensor, prototypes: Tensor) -> Tensor:
+            return safe_root(squared_distances(moments, settings.prior, points, prototypes))
+
+        parts = self._answers(distances(unlabelled, episode.prototypes(compute))).exp()
+        samples = torch.cat([episode.support, unlabelled], -2).to(compute)
+        refined = class_means(samples, torch.cat([episode.membership(compute), parts], -2))
+        return distances(episode.query, refined).to(result_dtype(episode.support))

@@ -20,7 +20,7 @@ assert _FULL.pretrain is not None
 MINIIMAGENET = replace(
     _FULL,
     name="miniimagenet-conv4-semi",
-    variants=("baseline", "soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans", "team"),
+    variants=("baseline", "soft-kmeans", "soft-kmeans-cluster", "masked-soft-kmeans", "tpn", "team"),
     labelled=0.4,
     partitions=10,
     pretrain=replace(_FULL.pretrain, teaching=0.0, rotation=1.0),
