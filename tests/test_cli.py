@@ -9,12 +9,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from team import list_methods
 from team.cli import main
+from team.leaderboard.report import BACKBONES, DATASETS
+from team.recipes.tables import PAPER
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -126,6 +130,25 @@ def test_the_figures_in_the_readme_are_those_of_the_result_file() -> None:
     ratio, rate = speed["times_as_fast"]["int8"]["median"], speed["images_per_second"]["int8"]
     assert f"{rate:.0f} images per second, {ratio:.1f} times what eager torch" in readme
     assert speed["times_as_fast"]["int8"]["least"] >= 5
+
+
+def test_the_table_in_the_readme_is_made_of_result_files() -> None:
+    def read(path: str) -> Any:
+        return json.loads((ROOT / "results" / path).read_text(encoding="utf-8"))
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    measured = [*read("leaderboard/leaderboard.json")["cells"], *read("bench/team-plus-resnet18.json")["rows"]]
+    plus: dict[tuple[str, int], float] = {}
+    for cell in measured:
+        if (cell["method"], cell["sampling"]) == ("team+", "balanced"):
+            plus.setdefault((f"{cell['dataset']}-{cell['backbone']}", cell["shots"]), cell["mean"])
+    for network, (name, data) in product(BACKBONES, DATASETS.items()):
+        recipe = f"{name}-{network}"
+        paper = [PAPER[recipe, "team", shots] for shots in (1, 5)]
+        ours = [read(f"{recipe}-{shots}shot-team.json")["mean"] for shots in (1, 5)]
+        assert all(here >= there for here, there in zip(ours, paper, strict=True)), "or say so in the README"
+        columns = [f"{first:.2f} / {second:.2f}" for first, second in (paper, ours, (plus[recipe, 1], plus[recipe, 5]))]
+        assert f"| {data}, {BACKBONES[network]} | {' | '.join(columns)} |" in readme
 
 
 @pytest.mark.parametrize(
