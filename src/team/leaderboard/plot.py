@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from team.leaderboard.report import BACKBONES
 from team.leaderboard.run import REFERENCE
 from team.report.figure import colour, figure
 
@@ -14,13 +15,14 @@ _KINDS = (("one query at a time", 7, "o"), ("queries together (transductive)", 0
 
 
 def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
-    """Write one panel per sampling: mean accuracy of each method over all columns it shares with the others.
+    """Write one panel per sampling: mean accuracy of each method over the columns of the backbone that has most.
 
-    Methods that were not run in all columns of a panel are left out, since their means would be of other episodes.
+    Methods that were not run in all of these are left out, since their means would be of other episodes.
     """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    cells = leaderboard["cells"]
+    backbone = max(places := [cell["backbone"] for cell in leaderboard["cells"]], key=places.count)
+    cells = [cell for cell in leaderboard["cells"] if cell["backbone"] == backbone]
     samplings = list(dict.fromkeys(cell["sampling"] for cell in cells))
     with figure(path, 6.4 * len(samplings), 6.0) as drawing:
         panels = drawing.subplots(1, len(samplings), squeeze=False)[0]
@@ -32,7 +34,7 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
                     style: Any = {"color": colour(number), "marker": sign, "linestyle": "none", "markersize": 7}
                     axes.plot(*zip(*chosen, strict=True), label=label, **style)
             axes.set(xscale="log", title=f"{sampling} queries", xlabel="episodes per second")
-            axes.set_ylabel("accuracy, % (mean over data sets, networks and shots)")
+            axes.set_ylabel(f"accuracy, % (mean over data sets and shots, {BACKBONES.get(backbone, backbone)})")
             axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
@@ -47,7 +49,7 @@ def _points(cells: list[dict[str, Any]]) -> dict[str, tuple[float, float, str]]:
     rows: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
         rows.setdefault(cell["method"], []).append(cell)
-    columns = {name: {(cell["dataset"], cell["backbone"], cell["shots"]) for cell in row} for name, row in rows.items()}
+    columns = {name: {(cell["dataset"], cell["shots"]) for cell in row} for name, row in rows.items()}
     everywhere = set().union(*columns.values())
     points = {}
     for name, row in rows.items():
