@@ -68,6 +68,8 @@ def test_every_command_has_help(command: str, team: Callable[..., Answer]) -> No
     [
         (("train", "nonsense"), "is no cell"),
         (("evaluate", "nonsense"), "no weights are called nonsense"),
+        (("evaluate", "--weights", "nonsense"), "no weights are called nonsense"),
+        (("evaluate",), "name the weights once, e.g. team evaluate cifar100-conv4-5shot-team"),
         (("reproduce", "table9"), "no table is called"),
         (("data", "info", "nonsense"), "nonsense"),
         (("data", "prepare", "cub", "--root", "/nonexistent"), "/nonexistent"),

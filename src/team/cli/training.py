@@ -41,7 +41,8 @@ def train(
 
 
 def evaluate(
-    weights: Name,
+    name: Name = "",
+    weights: str = "",
     root: Path | None = None,
     shots: int | None = None,
     episodes: int = 1000,
@@ -55,7 +56,8 @@ def evaluate(
     """Evaluate trained weights on test episodes of the data set they were trained for.
 
     Args:
-        weights: Name of weights that came with the package, or a model.safetensors of one's own.
+        name: Name of weights that came with the package, or a model.safetensors of one's own.
+        weights: The same, as an option.
         root: Official files of the data set, if it is not prepared yet.
         shots: Other than what the weights were trained for.
         episodes: Number of test episodes.
@@ -72,15 +74,18 @@ def evaluate(
     from team.recipes.run import Runner
     from team.weights import weights_path
 
+    if bool(name) == bool(weights):
+        raise ValueError("name the weights once, e.g. team evaluate cifar100-conv4-5shot-team")
+    name = name or weights
     drawing = Sampling(sampling, concentration, present)
-    model = load_model(weights_path(weights))
+    model = load_model(weights_path(name))
     if model.info.get("recipe") not in RECIPES:
-        raise ValueError(f"{weights} was not made by a recipe of this version, so its data set is not known")
+        raise ValueError(f"{name} was not made by a recipe of this version, so its data set is not known")
     runner = Runner(RECIPES[model.info["recipe"]], Path("runs"), choose_device(device), root)
     shots = shots or int(model.info["training"]["settings"]["shots"])
     variant = model.info["variant"]
     result = runner.evaluate_cell(model, variant, shots, results, episodes=episodes, seed=seed, sampling=drawing)
     print(
-        f"{weights}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots}-shot, {drawing} "
+        f"{name}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots}-shot, {drawing} "
         f"queries; calibration error {result.facts['calibration_error']:.1f} %"
     )
