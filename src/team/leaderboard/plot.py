@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,7 +22,7 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
     """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    backbone = max(places := [cell["backbone"] for cell in leaderboard["cells"]], key=places.count)
+    [(backbone, _)] = Counter(cell["backbone"] for cell in leaderboard["cells"]).most_common(1)
     cells = [cell for cell in leaderboard["cells"] if cell["backbone"] == backbone]
     samplings = list(dict.fromkeys(cell["sampling"] for cell in cells))
     with figure(path, 6.4 * len(samplings), 6.0) as drawing:

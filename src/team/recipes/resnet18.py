@@ -61,11 +61,9 @@ MINIIMAGENET = replace(
     teacher=_TURNED,
 )
 
-FINE = Recipe(
+FINE = replace(
+    PLAIN,
     name="miniimagenet-resnet18-84",
-    dataset="miniimagenet",
-    split="ravi",
-    backbone="resnet18",
     backbone_options={"mirror": True, "stem": "small"},
     size=84,
     pretrain=PretrainSettings(
@@ -76,7 +74,6 @@ FINE = Recipe(
         augmentation=Augmentation(crop=0.08, flip=True, colour=0.4),
         validations=16,
     ),
-    episodic=_EPISODIC,
 )
 
 CIFAR100 = replace(
