@@ -76,6 +76,8 @@ class Bench:
         setting: None for the method as it was trained with the network
         """
         key = self._key("test", name, protocol) | {"setting": setting}
+        if setting is None and self.fits_network():
+            del key["device"]  # hours on a CPU: what a GPU measured will do there too
         return kept("cell", key, lambda: self._measure(name, setting, protocol))
 
     def fits_network(self) -> bool:

@@ -135,21 +135,29 @@ def _setting(chosen: dict[str, Any]) -> str:
 
 def _provenance(leaderboard: dict[str, Any]) -> str:
     cells, about = leaderboard["cells"], leaderboard["about"]
-    counts: dict[int, set[str]] = {}
-    for cell in cells:
-        counts.setdefault(cell["episodes"], set()).add(cell["method"])
-    usual = max(counts, key=lambda count: len(counts[count]))
+    counts = _methods_by(cells, "episodes")
+    usual = next(iter(counts))
     lines = [f"- {usual} test episodes for each figure, seed {about['seed']}, commit {about['commit'] or 'unknown'}."]
+    lines += [f"- {count} test episodes: {methods}." for count, methods in counts.items() if count != usual]
+    machines = _methods_by(cells, "hardware")
     lines += [
-        f"- {count} test episodes: {', '.join(sorted(names))}." for count, names in counts.items() if count != usual
+        f"- Measured on {name}{f': {methods}' if number else ''}."
+        for number, (name, methods) in enumerate(machines.items())
     ]
-    lines.append(f"- Measured on: {', '.join(sorted({cell['hardware'] for cell in cells}))}.")
     missing: dict[tuple[str, str], list[str]] = {}
     for entry in leaderboard["not_run"]:
         missing.setdefault((", ".join(entry["methods"]), entry["reason"]), []).append(entry["weights"])
     for (methods, reason), weights in missing.items():
         lines.append(f"- Not run: {methods}; {reason}: {', '.join(weights)}.")
     return "\n".join(lines) + "\n"
+
+
+def _methods_by(cells: list[Cell], key: str) -> dict[Any, str]:
+    """The methods of the cells with each value of a key, the value that most methods have first."""
+    found: dict[Any, set[str]] = {}
+    for cell in cells:
+        found.setdefault(cell[key], set()).add(cell["method"])
+    return {value: ", ".join(sorted(found[value])) for value in sorted(found, key=lambda value: -len(found[value]))}
 
 
 def markdown_table(headings: list[str], rows: list[list[str]]) -> str:

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 # A step through gradients of gradients takes about ten times as long, and so does every episode of a validation.
-_NETWORK: dict[str, Any] = {"statistics": "episode", "validation_episodes": 300}
+_NETWORK: dict[str, Any] = {
+    "statistics": "episode",
+    "episodes": 2400,
+    "validate_every": 800,
+    "validation_episodes": 200,
+}
 
 
 @dataclass(frozen=True)

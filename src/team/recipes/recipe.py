@@ -59,6 +59,8 @@ class Recipe:
     """The recipe whose pre-trained network teaches this one's pre-training (``pretrain.teaching``)."""
     stored_size: int | None = None
     """Side of the images in the cache, where it is not the network's input size; the device enlarges them."""
+    pretrain_size: int | None = None
+    """Side of the network's input in pre-training, where it is another; pooled features allow for it."""
     encoding: str = "exact"
     backbone_options: dict[str, Any] = field(default_factory=dict)
     method: dict[str, Any] = field(default_factory=dict)
@@ -101,9 +103,16 @@ class Recipe:
 
     def quick(self) -> Recipe:
         """The same recipe with next to no training, to see that everything runs."""
-        episodic = replace(self.episodic, episodes=4, per_step=2, validate_every=4, validation_episodes=10)
+        little = {"episodes": 4, "per_step": 2, "validate_every": 4, "validation_episodes": 10}
+        by_variant: dict[str, dict[str, Any]] = {name: self.by_variant.get(name, {}) | little for name in self.variants}
         pretrain = self.pretrain
         if pretrain is not None:
             pretrain = replace(pretrain, epochs=1, validations=1, validation_episodes=10)
-        partitions = min(self.partitions, 2)
-        return replace(self, episodic=episodic, pretrain=pretrain, choice_episodes=10, partitions=partitions)
+        return replace(
+            self,
+            episodic=replace(self.episodic, **little),
+            by_variant=by_variant,
+            pretrain=pretrain,
+            choice_episodes=10,
+            partitions=min(self.partitions, 2),
+        )

@@ -232,12 +232,12 @@ class Runner:
         return lambda: evaluate(method, features, **task)
 
     def _fresh(self, variant: Variant | None = None) -> Model:
-        """A model with weights drawn from the recipe's seed, with the method of a variant or, None, any at all."""
+        """A model with weights drawn from the recipe's seed, for a variant or, None, for pre-training."""
         recipe = self.recipe
         model = Model.create(
             recipe.backbone,
             "team" if variant is None else recipe.method_name(variant),
-            recipe.size,
+            (variant is None and recipe.pretrain_size) or recipe.size,
             backbone_options=recipe.backbone_options,
             method_options={} if variant is None else recipe.method_options(variant),
             seed=recipe.episodic.seed,

@@ -21,6 +21,7 @@ from team.model import Model
 from team.seeding import generator
 from team.training.forward import Forward
 from team.training.loop import Objective
+from team.training.mixup import blend, draw_parts
 from team.training.rotation import QUARTERS, rotation_loss, with_turned
 from team.training.settings import PretrainSettings, to_json
 from team.training.teacher import Teacher
@@ -29,7 +30,8 @@ from team.training.teacher import Teacher
 class Pretraining(Objective):
     """Cross-entropy over the training classes with a linear layer, which is thrown away afterwards.
 
-    Where ``settings.rotation`` asks for it, a second such layer tells how far a turned copy of each image is turned.
+    Where ``settings.rotation`` asks for it, a second such layer tells how far a turned copy of each image is turned;
+    where ``settings.mixup`` does, images are blended with one another before.
 
     Of images that are partitioned, only the labelled ones are used.
     teacher: a model trained on the same classes, whose soft labels count as ``settings.teaching`` says
@@ -113,17 +115,30 @@ class Pretraining(Objective):
         inputs = {"index": index, "augmentation": self.settings.augmentation.draw(len(index), random)}
         if self.settings.rotation > 0:
             inputs["quarters"] = torch.randint(1, QUARTERS, (len(index),), generator=random)
+        if self.settings.mixup > 0:
+            inputs["parts"] = draw_parts(len(index), self.settings.mixup, random)
         return inputs
 
     def loss(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         images, labels = self.train.images[inputs["index"]], self.train.labels[inputs["index"]]
-        quarters = inputs.get("quarters")
-        copies = None if quarters is None else partial(with_turned, quarters=quarters)
-        features = self.forward(images, inputs["augmentation"], copies)
+        quarters, parts = inputs.get("quarters"), inputs.get("parts")
+        mix = None if parts is None else partial(blend, parts=parts)
+
+        def seen(pixels: Tensor) -> Tensor:
+            pixels = pixels if mix is None else mix(pixels)
+            return pixels if quarters is None else with_turned(pixels, quarters)
+
+        features = self.forward(images, inputs["augmentation"], seen)
         scores = self.module["classifier"](features[: len(images)])
-        loss = F.cross_entropy(scores, labels, label_smoothing=self.settings.label_smoothing)
+        smoothing = self.settings.label_smoothing
+        if mix is None:
+            loss = F.cross_entropy(scores, labels, label_smoothing=smoothing)
+        else:
+            loss = F.cross_entropy(
+                scores, mix(F.one_hot(labels, scores.shape[-1]).to(scores)), label_smoothing=smoothing
+            )
         if self.teacher is not None:
-            taught = F.cross_entropy(scores, self.teacher(images, inputs["augmentation"]))
+            taught = F.cross_entropy(scores, self.teacher(images, inputs["augmentation"], mix))
             loss = torch.lerp(loss, taught, self.settings.teaching)
         if quarters is not None:
             loss = loss + self.settings.rotation * rotation_loss(self.module["rotation"](features), quarters)

@@ -28,6 +28,8 @@ class PretrainSettings:
     teacher_temperature: float = 0.15
     rotation: float = 0.0
     """Weight of a second loss: by how many quarters a turned copy of each image is turned; 0 makes no copies."""
+    mixup: float = 0.0
+    """Share of the images that are blended with another one, and whose labels are too; 0 blends none."""
     augmentation: Augmentation = field(default_factory=Augmentation)
     average: float = 0.99
     """Decay of the moving average of the weights, which is what is validated and kept; 0 keeps the last weights."""
@@ -40,6 +42,8 @@ class PretrainSettings:
         _check(self, positive=("teacher_temperature",))
         check_not_negative(rotation=self.rotation)
         _check(self, fractions=("weight_decay", "label_smoothing", "teaching", "average"))
+        if not 0 <= self.mixup <= 1:
+            raise ValueError(f"mixup must be from 0 to 1, not {self.mixup}")
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ def _check(settings: Any, *, positive: tuple[str, ...] = (), fractions: tuple[st
 
 
 Settings = TypeVar("Settings")
-_LATER = ("unlabelled", "validation_unlabelled", "rotation")
+_LATER = ("unlabelled", "validation_unlabelled", "rotation", "mixup")
 
 
 def to_json(settings: Any) -> dict[str, Any]:

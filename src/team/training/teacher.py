@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from team.backbones.backbone import Backbone
 from team.data.augment import Augmentation
 from team.data.images import ImageSet
 from team.evaluation.embed import embed, prototypes_by_class
@@ -34,10 +38,13 @@ class Teacher:
         features = embed(network, train.images, size=size)
         self.centre = features.mean(0)
         self.directions = F.normalize(prototypes_by_class(features - self.centre, train), dim=-1)
+        if isinstance(network, Backbone):
+            network = copy(network)  # the weights stay the same
+            network.mirror = False  # the learner sees one view of an image at a time, and so does its teacher
         self.forward = Forward(network, size, augmentation, compile)
 
     @torch.no_grad()
-    def __call__(self, images: Tensor, drawn: Tensor) -> Tensor:
-        """Probabilities ``[n, T]`` for uint8 images ``[n, 3, H, W]``, augmented as the learner sees them."""
-        features = F.normalize(self.forward(images, drawn) - self.centre, dim=-1)
+    def __call__(self, images: Tensor, drawn: Tensor, blend: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Probabilities ``[n, T]`` for uint8 images ``[n, 3, H, W]``, as the learner sees them."""
+        features = F.normalize(self.forward(images, drawn, blend) - self.centre, dim=-1)
         return (features @ self.directions.T / self.temperature).softmax(-1)
