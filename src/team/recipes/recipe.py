@@ -103,7 +103,7 @@ class Recipe:
 
     def quick(self) -> Recipe:
         """The same recipe with next to no training, to see that everything runs."""
-        little = {"episodes": 4, "per_step": 2, "validate_every": 4, "validation_episodes": 10}
+        little: dict[str, Any] = {"episodes": 4, "per_step": 2, "validate_every": 4, "validation_episodes": 10}
         by_variant: dict[str, dict[str, Any]] = {name: self.by_variant.get(name, {}) | little for name in self.variants}
         pretrain = self.pretrain
         if pretrain is not None:
