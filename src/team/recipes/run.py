@@ -28,7 +28,7 @@ from team.training.loop import Outcome, train
 from team.training.pretrain import Pretraining
 from team.training.settings import PretrainSettings
 
-_TEMPERATURES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # times the learned one
+_TEMPERATURES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # times the learned one
 
 
 @dataclass
