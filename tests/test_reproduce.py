@@ -13,7 +13,7 @@ import torch
 from team.data.images import ImageSet
 from team.data.sampling import Sampling
 from team.model import load_model
-from team.recipes import RECIPES, conv4, reproduce, run
+from team.recipes import RECIPES, Variant, conv4, reproduce, run
 from team.recipes.__main__ import main as train_cells
 from team.recipes.run import Runner
 from team.recipes.tables import PAPER, TABLES
@@ -100,6 +100,20 @@ def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_pa
     assert (other.cell, other.facts["shots"]) == ("cub-conv4-1shot-team-at-2shot", 2)
     written = {"cub-conv4-1shot-team", "cub-conv4-1shot-team-uniform", "cub-conv4-1shot-team-at-2shot"}
     assert set(read_results(tmp_path / "results")) == written
+
+
+def test_pre_training_may_see_images_of_another_size(asked: list[str], tmp_path: Path) -> None:
+    runner = Runner(replace(RECIPES["cub-conv4"], pretrain_size=40), tmp_path / "runs", show=False)
+    runner.train_cell("baseline", 1)
+    assert load_model(runner.pretrained_path).size == 40
+    assert load_model(runner.model_path("baseline", 1)).size == 32
+
+
+@pytest.mark.parametrize("variant", ["team", "maml", "gnn"])
+def test_a_quick_recipe_is_quick_for_every_method(variant: Variant) -> None:
+    settings = RECIPES["miniimagenet-conv4"].quick().settings(variant, 5)
+    assert (settings.episodes, settings.validate_every, settings.validation_episodes) == (4, 4, 10)
+    assert settings.statistics == RECIPES["miniimagenet-conv4"].settings(variant, 5).statistics
 
 
 def test_a_cell_with_a_result_is_not_run_again(asked: list[str], tmp_path: Path) -> None:

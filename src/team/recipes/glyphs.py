@@ -9,7 +9,7 @@ from team.training.settings import EpisodicSettings, PretrainSettings
 _LIGHT = Augmentation(flip=False)  # a mirrored character is another character
 
 # To fit the network to an episode takes a CPU a quarter of a second, and many times that if queries take part in it.
-_SLOW = {"episodes": 300, "validation_episodes": 60}
+_SLOW = {"episodes": 300, "validate_every": 100, "validation_episodes": 60}
 _SLOWER = {"episodes": 100, "validate_every": 50, "validation_episodes": 40, "queries": 5, "validation_queries": 5}
 
 GLYPHS_PRETRAINING = PretrainSettings(

@@ -234,12 +234,15 @@ class Runner:
     def _fresh(self, variant: Variant | None = None) -> Model:
         """A model with weights drawn from the recipe's seed, for a variant or, None, for pre-training."""
         recipe = self.recipe
+        method, options, size = "team", {}, recipe.pretrain_size or recipe.size
+        if variant is not None:
+            method, options, size = recipe.method_name(variant), recipe.method_options(variant), recipe.size
         model = Model.create(
             recipe.backbone,
-            "team" if variant is None else recipe.method_name(variant),
-            (variant is None and recipe.pretrain_size) or recipe.size,
+            method,
+            size,
             backbone_options=recipe.backbone_options,
-            method_options={} if variant is None else recipe.method_options(variant),
+            method_options=options,
             seed=recipe.episodic.seed,
         )
         model.network.to(self.device)
