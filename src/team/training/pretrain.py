@@ -130,13 +130,8 @@ class Pretraining(Objective):
 
         features = self.forward(images, inputs["augmentation"], seen)
         scores = self.module["classifier"](features[: len(images)])
-        smoothing = self.settings.label_smoothing
-        if mix is None:
-            loss = F.cross_entropy(scores, labels, label_smoothing=smoothing)
-        else:
-            loss = F.cross_entropy(
-                scores, mix(F.one_hot(labels, scores.shape[-1]).to(scores)), label_smoothing=smoothing
-            )
+        truth = labels if mix is None else mix(F.one_hot(labels, scores.shape[-1]).to(scores))
+        loss = F.cross_entropy(scores, truth, label_smoothing=self.settings.label_smoothing)
         if self.teacher is not None:
             taught = F.cross_entropy(scores, self.teacher(images, inputs["augmentation"], mix))
             loss = torch.lerp(loss, taught, self.settings.teaching)
