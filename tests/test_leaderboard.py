@@ -191,6 +191,25 @@ def test_a_method_with_its_own_weights_runs_with_these_or_is_said_not_to_be_run(
         write_leaderboard(mixed, tmp_path / "results", root=pictures)
 
 
+def test_what_a_gpu_measured_counts_on_a_cpu_where_a_network_is_fitted_and_is_said_to(
+    chosen: Selection, pictures: Path, tmp_path: Path
+) -> None:
+    mixed = selection_of(methods=("protonet", "maml"), folder=chosen.folder, slow_episodes=2, samplings=(BALANCED,))
+    tiny_model("maml", test_steps=1).save(tmp_path / "weights" / "folder-conv4-1shot-maml.safetensors")
+    write_leaderboard(mixed, tmp_path / "results", choose=True, root=pictures)
+    kept = {}
+    for path in (tmp_path / "cache" / "leaderboard").glob("cell-*.json"):
+        content = json.loads(path.read_text())
+        kept[content["key"]["method"]] = "device" in content["key"]
+        if content["key"]["method"] == "maml":
+            content["outcome"]["hardware"] = "a GPU"
+            path.write_text(json.dumps(content))
+    assert kept == {"protonet": True, "maml": False}
+    board = write_leaderboard(mixed, tmp_path / "results", root=pictures)
+    assert {cell["method"]: cell["hardware"] for cell in board["cells"]}["maml"] == "a GPU"
+    assert "- Measured on a GPU: maml." in (tmp_path / "results" / "leaderboard.md").read_text()
+
+
 def test_what_has_no_settings_or_no_weights_is_named_before_work(chosen: Selection, pictures: Path) -> None:
     with pytest.raises(
         ValueError, match=r"no setting was chosen for protonet \(folder-.*, balanced\); run once with --t"

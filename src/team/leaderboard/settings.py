@@ -69,7 +69,7 @@ GRIDS: dict[str, list[Box]] = {
     # More labels bear a stronger metric, and where classes are known to be unequal their shares need not be drawn to
     # equal ones: both gained some tenths of a point on validation classes.
     "team+": [
-        {"doubt": (0.1, 0.3, 3.0), "temperature": (0.035, 0.045), "power": (0.5, 0.7, 1.0)},
+        {"doubt": (0.1, 0.3, 3.0), "temperature": (0.035, 0.045), "power": (0.5, 0.7)},
         {"doubt": (0.1, 3.0), "gamma": (20.0,), "temperature": (0.025,), "power": (0.5, 0.7)},
         {"balance": ("free",), "shrinkage": (0.0,), "power": (0.5, 0.7)},
     ],
