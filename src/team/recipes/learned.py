@@ -32,7 +32,7 @@ LEARNED: dict[str, Learned] = {
     "gnn": Learned(),
     "maml": Learned(settings=_NETWORK),
     "maml+": Learned(settings=_NETWORK),
-    # About the authors' step for few tasks at a time (0.235 for two); with ten they start at 1. They take 100 000 of them:
+    # About the authors' step for few tasks at a time (0.235 for two; with ten, 1 at first). They take 100 000 of them;
     # after 2400 episodes it was far behind MAML.
     "reptile": Learned(settings=_NETWORK | {"learning_rate": 0.25, "episodes": 10_000, "validate_every": 2500}),
 }
