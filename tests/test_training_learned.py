@@ -160,8 +160,9 @@ def test_every_recipe_has_a_cell_for_every_method(recipe: str, name: str) -> Non
 
 def test_a_cell_is_trained_kept_and_evaluated_by_its_recipe(tmp_path: Path) -> None:
     cell: Variant = "maml+"
-    quick = {"validation_episodes": 3, "validation_queries": 3, "queries": 3}
-    recipe = replace(RECIPES["glyphs-conv4"].quick(), backbone_options={"filters": 4}, by_variant={cell: quick})
+    quick = RECIPES["glyphs-conv4"].quick()
+    fewer = quick.by_variant[cell] | {"validation_episodes": 3, "validation_queries": 3, "queries": 3}
+    recipe = replace(quick, backbone_options={"filters": 4}, by_variant={cell: fewer})
     loaded = {part: tiny_images(6, 20, seed=seed) for seed, part in enumerate(("train", "val", "test"))}
     runner = Runner(recipe, tmp_path, show=False, _loaded=loaded)
     runner.train_cell(cell, 1)
