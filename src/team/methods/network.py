@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,8 +27,8 @@ class NetworkMethod(Method):
     """A network and a linear head over the classes, both fitted to each episode from a learned start.
 
     :meth:`adapted` takes the network and episodes of images; training and ``evaluate_images`` call it. Given features,
-    as every method can be called, there is no network to fit, and the head alone is. Episodes are fitted in float32 and
-    know nothing of one another.
+    as every method can be called, there is no network to fit, and the head alone is. Episodes are fitted side by side
+    (``vmap``), in float32, and know nothing of one another.
 
     Batch normalisation goes by the images of each pass, support or queries, as the authors of these methods have it:
     a network that has such layers lets queries see one another, which the paper's tables mark "BN".
@@ -132,8 +132,7 @@ class NetworkMethod(Method):
             return task.log_probabilities(weights, query)
 
         with episode_statistics(network):
-            scores: Tensor = each_episode(network, solve, episode.support, episode.membership(), episode.query)
-        return scores
+            return vmap(solve)(episode.support, episode.membership(), episode.query)
 
 
 class Classifier:
@@ -152,26 +151,6 @@ class Classifier:
         """``[n, N]`` for images ``[n, 3, H, W]``."""
         logits = F.linear(self.features(weights, images), weights["head.weight"], weights["head.bias"])
         return (logits / self.temperature).log_softmax(-1)
-
-
-def each_episode(network: nn.Module, solve: Callable[..., Any], *batched: Tensor) -> Any:
-    """What ``solve`` gives for every episode of tensors ``[B, ...]``, stacked.
-
-    Heads are fitted side by side. Networks are fitted one after another: convolutions whose weights differ from episode
-    to episode gain nothing from standing side by side, and take up to twice as long.
-    """
-    if isinstance(network, nn.Identity):
-        return vmap(solve)(*batched)
-    return _stack([solve(*episode) for episode in zip(*batched, strict=True)])
-
-
-def _stack(parts: Sequence[Any]) -> Any:
-    first = parts[0]
-    if isinstance(first, Tensor):
-        return torch.stack(list(parts))
-    if isinstance(first, dict):
-        return {name: _stack([part[name] for part in parts]) for name in first}
-    return tuple(_stack(values) for values in zip(*parts, strict=True))
 
 
 def cross_entropy(log_p: Tensor, membership: Tensor) -> Tensor:

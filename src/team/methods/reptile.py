@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import grad
+from torch.func import grad, vmap
 from torch.nn import functional as F
 
 from team.backbones.statistics import episode_statistics
 from team.checks import check_whole
 from team.episode import Episode
-from team.methods.network import NetworkMethod, StepLoss, Weights, cross_entropy, each_episode
+from team.methods.network import NetworkMethod, StepLoss, Weights, cross_entropy
 
 
 class Reptile(NetworkMethod):
@@ -87,7 +87,7 @@ class Reptile(NetworkMethod):
             return weights, task.log_probabilities(weights, query)
 
         with episode_statistics(network):
-            ends, scores = each_episode(network, solve, samples, membership, order, episode.query)
+            ends, scores = vmap(solve)(samples, membership, order, episode.query)
         distance = sum((start[name] - end.mean(0)).square().sum() / 2 for name, end in ends.items())
         assert isinstance(distance, Tensor)
         reported = F.nll_loss(scores.flatten(0, 1), answers.flatten())
