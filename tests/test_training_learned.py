@@ -39,7 +39,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def objective(name: str, **changes: Any) -> EpisodicTraining:
-    few = {"per_step": 2, "episodes": 16, "average": 0.9} | LEARNED[name].settings | {"validation_episodes": 4}
+    few = LEARNED[name].settings | {"per_step": 2, "episodes": 16, "validate_every": 10, "average": 0.9}
+    few |= {"validation_episodes": 4}
     model = tiny_model(name, **OPTIONS.get(name, {}))
     return EpisodicTraining(model, tiny_images(), tiny_images(4, seed=1), tiny_episodic(**few | changes))
 
@@ -88,7 +89,7 @@ def test_a_run_that_is_interrupted_ends_with_the_bits_of_one_that_is_not(name: s
 @pytest.mark.parametrize(("name", "episodes"), [("relationnet", 240), ("maml", 60)])
 def test_training_learns_what_helps_with_classes_it_never_saw(name: str, episodes: int, tmp_path: Path) -> None:
     images, validation = tiny_images(20, 12), tiny_images(6, 12, seed=1)
-    changes = LEARNED[name].settings | {"validation_episodes": 30, "validate_every": episodes}
+    changes = LEARNED[name].settings | {"episodes": episodes, "validation_episodes": 30, "validate_every": episodes}
     settings = tiny_episodic(episodes=episodes, per_step=4, learning_rate=5e-3, average=0.9, **changes)
     training = EpisodicTraining(tiny_model(name, filters=8, **OPTIONS.get(name, {})), images, validation, settings)
     before = training.validate()
