@@ -90,7 +90,7 @@ def test_a_run_that_is_interrupted_ends_with_the_bits_of_one_that_is_not(name: s
 def test_training_learns_what_helps_with_classes_it_never_saw(name: str, episodes: int, tmp_path: Path) -> None:
     images, validation = tiny_images(20, 12), tiny_images(6, 12, seed=1)
     changes = LEARNED[name].settings | {"episodes": episodes, "validation_episodes": 30, "validate_every": episodes}
-    settings = tiny_episodic(episodes=episodes, per_step=4, learning_rate=5e-3, average=0.9, **changes)
+    settings = tiny_episodic(per_step=4, learning_rate=5e-3, average=0.9, **changes)
     training = EpisodicTraining(tiny_model(name, filters=8, **OPTIONS.get(name, {})), images, validation, settings)
     before = training.validate()
     assert train(training, tmp_path, show=False).best > before + 5
