@@ -40,7 +40,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def objective(name: str, **changes: Any) -> EpisodicTraining:
     few = LEARNED[name].settings | {"per_step": 2, "episodes": 16, "validate_every": 10, "average": 0.9}
-    few |= {"validation_episodes": 4}
+    few |= {"validation_episodes": 4, "ways": 3}
     model = tiny_model(name, **OPTIONS.get(name, {}))
     return EpisodicTraining(model, tiny_images(), tiny_images(4, seed=1), tiny_episodic(**few | changes))
 
@@ -89,7 +89,8 @@ def test_a_run_that_is_interrupted_ends_with_the_bits_of_one_that_is_not(name: s
 @pytest.mark.parametrize(("name", "episodes"), [("relationnet", 240), ("maml", 60)])
 def test_training_learns_what_helps_with_classes_it_never_saw(name: str, episodes: int, tmp_path: Path) -> None:
     images, validation = tiny_images(20, 12), tiny_images(6, 12, seed=1)
-    changes = LEARNED[name].settings | {"episodes": episodes, "validation_episodes": 30, "validate_every": episodes}
+    changes: dict[str, Any] = {"episodes": episodes, "validation_episodes": 30, "validate_every": episodes, "ways": 3}
+    changes = LEARNED[name].settings | changes
     settings = tiny_episodic(per_step=4, learning_rate=5e-3, average=0.9, **changes)
     training = EpisodicTraining(tiny_model(name, filters=8, **OPTIONS.get(name, {})), images, validation, settings)
     before = training.validate()
@@ -159,8 +160,13 @@ def test_every_recipe_has_a_cell_for_every_method(recipe: str, name: str) -> Non
         method.check_statistics(settings.statistics)
 
 
-def test_a_cell_is_trained_kept_and_evaluated_by_its_recipe(tmp_path: Path) -> None:
-    cell: Variant = "maml+"
+@pytest.mark.parametrize(
+    ("cell", "options", "statistics"),
+    [("maml+", {"dim": 16}, "episode"), ("team+", {"learn_temperature": True}, "running")],
+)
+def test_a_cell_is_trained_kept_and_evaluated_by_its_recipe(
+    cell: Variant, options: dict[str, Any], statistics: str, tmp_path: Path
+) -> None:
     quick = RECIPES["glyphs-conv4"].quick()
     fewer = quick.by_variant[cell] | {"validation_episodes": 3, "validation_queries": 3, "queries": 3}
     recipe = replace(quick, backbone_options={"filters": 4}, by_variant={cell: fewer})
@@ -168,10 +174,10 @@ def test_a_cell_is_trained_kept_and_evaluated_by_its_recipe(tmp_path: Path) -> N
     runner = Runner(recipe, tmp_path, show=False, _loaded=loaded)
     runner.train_cell(cell, 1)
     model = load_model(runner.model_path(cell, 1))
-    assert (model.method_name, model.info["variant"], model.info["recipe"]) == ("maml+", "maml+", "glyphs-conv4")
-    assert model.method_options == {"dim": 16}
+    assert (model.method_name, model.info["variant"], model.info["recipe"]) == (cell, cell, "glyphs-conv4")
+    assert model.method_options == options
     result = runner.evaluate_cell(model, cell, 1, None, episodes=3)
-    assert result.facts["batch_normalisation"] == "episode"
+    assert result.facts["batch_normalisation"] == statistics
 
 
 def test_the_recipe_of_the_glyphs_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

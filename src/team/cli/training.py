@@ -22,7 +22,7 @@ def train(
 
     Args:
         cell: Data set, network, shots and, unless given as --method, what to train.
-        method: A row of the ablation (baseline, tim, eam, team), or relationnet, tpn, gnn, maml, maml+ or reptile.
+        method: A row of the ablation (baseline, tim, eam, team), team+, relationnet, tpn, gnn, maml, maml+ or reptile.
         root: Official files of the data set, if it is not prepared yet.
         runs: Folder for checkpoints, metrics and the trained model.
         device: auto, cpu or cuda.

@@ -50,7 +50,6 @@ MINIIMAGENET = replace(
     pretrain=replace(_PRETRAIN, epochs=60, teaching=0.7),
     teacher=resnet18.PLAIN,
     episodic=replace(_EPISODIC, ways=10, episodes=8000, mixing=MixingSchedule(start=7000), validate_every=1000),
-    by_variant={name: {"ways": 5} for name in ("gnn", "maml", "maml+", "reptile")},  # made for 5 classes
 )
 
 CUB = replace(

@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+_FIVE: dict[str, Any] = {"ways": 5}  # what they learn is made for a number of classes
+
 # A step through gradients of gradients takes about ten times as long, and so does every episode of a validation.
-_NETWORK: dict[str, Any] = {
+_NETWORK = _FIVE | {
     "statistics": "episode",
     "episodes": 2400,
     "validate_every": 800,
@@ -29,7 +31,7 @@ class Learned:
 LEARNED: dict[str, Learned] = {
     "relationnet": Learned(),
     "tpn": Learned(),
-    "gnn": Learned(),
+    "gnn": Learned(settings=_FIVE),
     "maml": Learned(settings=_NETWORK),
     "maml+": Learned(settings=_NETWORK),
     # About the authors' step for few tasks at a time (0.235 for two; with ten, 1 at first). They take 100 000 of them;

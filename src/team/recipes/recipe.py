@@ -13,6 +13,7 @@ Variant = Literal[
     "tim",
     "eam",
     "team",
+    "team+",
     "soft-kmeans",
     "soft-kmeans-cluster",
     "masked-soft-kmeans",
@@ -24,7 +25,7 @@ Variant = Literal[
     "reptile",
 ]
 """What a cell trains: a row of the paper's ablation (ProtoNet, + mixing, + adaptive metric, + bi-directional
-similarity), or another method under its own name, a peer of TEAM-semi or one with learned parts."""
+similarity), or another method under its own name: team+, a peer of TEAM-semi, or one with learned parts."""
 
 VARIANTS: dict[Variant, dict[str, Any]] = {
     "baseline": {"mixing": False, "metric": False, "bidirectional": False, "squared": True},
@@ -66,7 +67,7 @@ class Recipe:
     method: dict[str, Any] = field(default_factory=dict)
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)
-    variants: tuple[Variant, ...] = (*VARIANTS, "relationnet", "tpn", "gnn", "maml", "maml+", "reptile")
+    variants: tuple[Variant, ...] = (*VARIANTS, "team+", "relationnet", "tpn", "gnn", "maml", "maml+", "reptile")
     choice_episodes: int = 2000
     labelled: float | None = None
     partitions: int = 1

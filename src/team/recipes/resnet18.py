@@ -1,9 +1,10 @@
-"""ResNet-18 recipes (224×224, 512 features): the ResNet columns of Tables 1, 2 and 3.
+"""ResNet-18 recipes (512 features): the ResNet columns of Tables 1, 2 and 3.
 
-CIFAR-100 and miniImageNet are stored at their own size and enlarged on the device. Settings follow the ConvNet recipes;
-the paper trains this network from scratch. On miniImageNet features at test are means over two views, as with the
-ConvNet, and pre-training has three generations, each but the first taught by the one before. The last sees images at
-168×168: a random crop shows what is in it larger than it is, and the smaller input makes up for that.
+CIFAR-100 and miniImageNet are stored at their own size and enlarged on the device, to 224×224. Settings follow the
+ConvNet recipes; the paper trains this network from scratch. On miniImageNet, as with the ConvNet, features at test are
+means over two views and episodes have 10 ways; they see images at 256×256. Pre-training there has three generations,
+each but the first taught by the one before. The last sees images at 168×168: a random crop shows what is in it larger
+than it is, and the smaller input makes up for that.
 """
 
 from __future__ import annotations
@@ -63,9 +64,11 @@ assert _TAUGHT.pretrain is not None
 MINIIMAGENET = replace(
     _TAUGHT,
     name="miniimagenet-resnet18",
+    size=256,
     pretrain_size=168,
     pretrain=replace(_TAUGHT.pretrain, epochs=100, mixup=0.5, average=0.998, validations=10),
     teacher=_TAUGHT,
+    episodic=replace(_EPISODIC, ways=10, episodes=2000, mixing=MixingSchedule(start=1500), validate_every=500),
 )
 
 CIFAR100 = replace(
