@@ -89,9 +89,9 @@ def test_a_run_that_is_interrupted_ends_with_the_bits_of_one_that_is_not(name: s
 @pytest.mark.parametrize(("name", "episodes"), [("relationnet", 240), ("maml", 60)])
 def test_training_learns_what_helps_with_classes_it_never_saw(name: str, episodes: int, tmp_path: Path) -> None:
     images, validation = tiny_images(20, 12), tiny_images(6, 12, seed=1)
-    changes: dict[str, Any] = {"episodes": episodes, "validation_episodes": 30, "validate_every": episodes, "ways": 3}
-    changes = LEARNED[name].settings | changes
-    settings = tiny_episodic(per_step=4, learning_rate=5e-3, average=0.9, **changes)
+    changes = LEARNED[name].settings | {"ways": 3, "episodes": episodes, "validate_every": episodes}
+    changes |= {"validation_episodes": 30, "per_step": 4, "learning_rate": 5e-3, "average": 0.9}
+    settings = tiny_episodic(**changes)
     training = EpisodicTraining(tiny_model(name, filters=8, **OPTIONS.get(name, {})), images, validation, settings)
     before = training.validate()
     assert train(training, tmp_path, show=False).best > before + 5
