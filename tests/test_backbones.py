@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from team import create_backbone, list_backbones
 from team.backbones import INPUT_SIZE, feature_dim
 from team.backbones.fold import folded
+from team.backbones.resnet18 import generalised_mean
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,7 @@ from team.backbones.fold import folded
         ("resnet18", {}, 224, 512),
         ("resnet18", {}, 84, 512),
         ("resnet18", {"stem": "small"}, 84, 512),
+        ("resnet18", {"pool": 3}, 64, 512),
     ],
 )
 def test_a_network_gives_the_features_it_promises(name: str, options: dict[str, Any], size: int, dim: int) -> None:
@@ -79,8 +81,9 @@ def test_a_network_that_gives_a_feature_map_is_turned_away() -> None:
     [
         ("conv5", {}, ValueError, "no backbone is called 'conv5'; there are conv4, resnet18"),
         ("conv4", {"width": 3}, TypeError, "conv4 has no option width; it has filters"),
+        ("resnet18", {"pool": 0.5}, ValueError, "pool must be at least 1 and finite, not 0.5"),
         ("resnet18", {"stem": "none"}, ValueError, "stem must be 'large' or 'small', not 'none'"),
-        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has mirror, stem"),
+        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has mirror, pool, stem"),
     ],
 )
 def test_unknown_names_and_options_are_turned_away(
@@ -113,3 +116,29 @@ def test_what_cannot_be_folded_is_left_alone() -> None:
     images = torch.randn(2, 3, 8, 8)
     assert isinstance(folded(network)[2], nn.BatchNorm2d)
     assert torch.equal(folded(network)(images), network.eval()(images))
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, 7.5])
+def test_a_generalised_mean_is_its_formula_and_has_its_slope(order: float) -> None:
+    places = torch.rand(3, 4, 5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 9
+    places.requires_grad_()
+    expected = (places**order).mean((-2, -1)) ** (1 / order)
+    mean = generalised_mean(places, order)
+    torch.testing.assert_close(mean, expected, rtol=1e-5, atol=1e-6)
+    slopes = [torch.autograd.grad(value.square().sum(), places)[0] for value in (mean, expected)]
+    torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("scale", [0.0, 1e-4, 1.0, 1e4])
+def test_a_generalised_mean_of_any_scale_is_finite_and_so_is_its_slope(dtype: torch.dtype, scale: float) -> None:
+    places = (torch.rand(2, 3, 8, 8, generator=torch.Generator().manual_seed(0)) * scale).to(dtype).requires_grad_()
+    mean = generalised_mean(places, 12.0)
+    assert mean.dtype == dtype
+    mean.float().sum().backward()
+    assert bool(mean.isfinite().all())
+    assert places.grad is not None
+    assert bool(places.grad.isfinite().all())
+    low, high = places.detach().mean((-2, -1)), places.detach().amax((-2, -1))
+    assert bool((mean >= low * 0.99).all())
+    assert bool((mean <= high * 1.01 + 1e-6).all())

@@ -11,7 +11,7 @@ from conftest import tiny_episodic, tiny_images, tiny_model
 from torch import Tensor, nn
 
 from team.methods import TEAM, create_method
-from team.model import Model, load_model
+from team.model import Model, average_models, load_model
 from team.training.checkpoint import CheckpointError
 from team.training.episodic import EpisodicTraining
 from team.training.loop import train
@@ -96,3 +96,38 @@ def test_the_state_of_a_run_is_not_a_model(tmp_path: Path) -> None:
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"there is no checkpoint .*nowhere\.safetensors"):
         load_model(tmp_path / "nowhere.safetensors")
+
+
+def test_an_average_has_the_mean_of_all_weights(tmp_path: Path) -> None:
+    models = [tiny_model("team", learn_temperature=True, seed=seed) for seed in (1, 2, 3)]
+    for number, model in enumerate(models):
+        model.info["training"] = {"seed": number}
+        with torch.no_grad():
+            model.method.log_temperature.fill_(float(number))
+    before = copy.deepcopy(models[0].network.state_dict())
+    mean = average_models(models)
+    for name, tensor in mean.network.state_dict().items():
+        values = [model.network.state_dict()[name] for model in models]
+        expected = sum(values) / 3 if tensor.is_floating_point() else values[0]
+        torch.testing.assert_close(tensor, expected)
+    assert float(mean.method.log_temperature.detach()) == pytest.approx(1.0)
+    assert mean.info["members"] == [{"seed": 0}, {"seed": 1}, {"seed": 2}]
+    assert all(torch.equal(before[name], tensor) for name, tensor in models[0].network.state_dict().items())
+    assert "members" not in models[0].info
+    mean.save(tmp_path / "mean.safetensors")
+    assert torch.equal(answers(load_model(tmp_path / "mean.safetensors")), answers(mean))
+    alone = average_models(models[:1])
+    assert torch.equal(answers(alone), answers(models[0]))
+
+
+def test_models_of_different_kinds_have_no_average() -> None:
+    with pytest.raises(ValueError, match="differ in backbone_options"):
+        average_models([tiny_model(), tiny_model(filters=8)])
+    with pytest.raises(ValueError, match="differ in method, method_options"):
+        average_models([tiny_model("team"), tiny_model("protonet", temperature=2.0)])
+    with pytest.raises(ValueError, match="at least one"):
+        average_models([])
+    known = tiny_model()
+    known.seen_prototypes = torch.zeros(3, 4)
+    with pytest.raises(ValueError, match="seen-class prototypes"):
+        average_models([tiny_model(), known])

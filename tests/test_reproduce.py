@@ -109,6 +109,28 @@ def test_pre_training_may_see_images_of_another_size(asked: list[str], tmp_path:
     assert load_model(runner.model_path("baseline", 1)).size == 32
 
 
+def test_a_cell_may_be_the_mean_of_trainings_with_other_seeds(asked: list[str], tmp_path: Path) -> None:
+    recipe = replace(RECIPES["cub-conv4"], members={"team": 2})
+    runner = Runner(recipe, tmp_path / "runs", show=False)
+    outcome = runner.train_cell("team", 1)
+    path = runner.model_path("team", 1)
+    model = load_model(path)
+    members = [load_model(path.parent / f"member-{number}" / "best.safetensors") for number in range(2)]
+    assert [member["settings"]["seed"] for member in model.info["members"]] == [0, 1]
+    ours, theirs = model.network.state_dict(), [member.network.state_dict() for member in members]
+    moved = [name for name in ours if not torch.equal(theirs[0][name], theirs[1][name])]
+    assert len(moved) > len(ours) / 2, "seeds lead to other weights"
+    for name in moved:
+        torch.testing.assert_close(ours[name], (theirs[0][name] + theirs[1][name]) / 2)
+    assert outcome.complete
+    assert outcome.best == model.info["training"]["validation_accuracy"]
+    written = path.stat().st_mtime_ns
+    assert runner.train_cell("team", 1).best == outcome.best
+    assert path.stat().st_mtime_ns == written, "what is done is not done again"
+    assert not Runner(recipe, tmp_path / "late", show=False).train_cell("team", 1, time_limit=0).complete
+    assert "test" not in asked
+
+
 @pytest.mark.parametrize("variant", ["team", "maml", "gnn"])
 def test_a_quick_recipe_is_quick_for_every_method(variant: Variant) -> None:
     settings = RECIPES["miniimagenet-conv4"].quick().settings(variant, 5)

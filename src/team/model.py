@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,3 +119,32 @@ def load_model(path: AnyPath, *, network: nn.Module | None = None) -> Model:
         tensors.get("seen_prototypes"),
         about["info"],
     )
+
+
+def average_models(models: Sequence[Model]) -> Model:
+    """The model whose weights are the mean of those of several (Wortsman et al., "Model soups", ICML 2022).
+
+    Networks that were trained from the same start, each in its own way or with its own seed, lie around a better one
+    than any of them: as good as a vote of all, at the cost of one. From different starts their mean is worthless. All
+    must be of one kind; the result has the other facts of the first, and how each was trained in ``info["members"]``.
+    """
+    if not models:
+        raise ValueError("average_models needs at least one model")
+    first = models[0]
+    about = first.description() | {"info": None}
+    for model in models[1:]:
+        other = model.description() | {"info": None}
+        if differing := [name for name in about if about[name] != other[name]]:
+            raise ValueError(f"models to average must be of one kind; these differ in {', '.join(differing)}")
+    if any(model.seen_prototypes is not None for model in models):
+        raise ValueError("models with seen-class prototypes cannot be averaged: these belong to each one's features")
+    result = copy.deepcopy(first)
+    result.info["members"] = [model.info.get("training") for model in models]
+    for part, parts in (
+        (result.network, [model.network.state_dict() for model in models]),
+        (result.method, [model.method.state_dict() for model in models]),
+    ):
+        for name, tensor in part.state_dict().items():
+            if tensor.is_floating_point():
+                tensor.copy_(torch.stack([state[name].to(tensor).double() for state in parts]).mean(0))
+    return result

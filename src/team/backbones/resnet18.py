@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 import torch
@@ -16,28 +17,47 @@ class ResNet18(Backbone):
     """images: ``[n, 3, H, W]`` (224×224 in the paper) -> features ``[n, 512]``; there is no last, classifying layer.
 
     mirror: average the features of each image and its mirror image at test, see :class:`Backbone`
+    pool: features are the generalised mean of this order over all places, (mean xᵖ)^(1/p): 1 is the mean, as in the
+        paper; the higher it is, the more do those places count where a feature is strong. It holds no weights
     stem: "large" makes images four times smaller before the first block, as in the paper; "small", a 3×3 convolution
         that keeps their size, is what SimpleShot, TIM and others use for images of 84×84
     """
 
     dim = 512
 
-    def __init__(self, *, mirror: bool = False, stem: Stem = "large") -> None:
+    def __init__(self, *, mirror: bool = False, pool: float = 1.0, stem: Stem = "large") -> None:
         super().__init__(mirror)
+        if not 1 <= pool < math.inf:
+            raise ValueError(f"pool must be at least 1 and finite, not {pool}")
+        self.pool = pool
         if stem not in get_args(Stem):
             raise ValueError(f"stem must be 'large' or 'small', not {stem!r}")
         large = stem == "large"
         first = _conv(3, 64, 7, 2) if large else _conv(3, 64, 3, 1)
-        pool = [nn.MaxPool2d(3, stride=2, padding=1)] if large else []
-        self.stem = nn.Sequential(first, nn.BatchNorm2d(64), nn.ReLU(inplace=True), *pool)
+        smaller = [nn.MaxPool2d(3, stride=2, padding=1)] if large else []
+        self.stem = nn.Sequential(first, nn.BatchNorm2d(64), nn.ReLU(inplace=True), *smaller)
         self.stages = nn.Sequential(_stage(64, 64, 1), _stage(64, 128, 2), _stage(128, 256, 2), _stage(256, 512, 2))
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def features(self, images: Tensor) -> Tensor:
-        features: Tensor = self.stages(self.stem(images)).mean((-2, -1))
-        return features
+        places: Tensor = self.stages(self.stem(images))
+        if self.pool == 1:
+            return places.mean((-2, -1))
+        return generalised_mean(places, self.pool)
+
+
+def generalised_mean(places: Tensor, order: float) -> Tensor:
+    """(mean xᵖ)^(1/p) over the places of ``[n, d, h, w]``, none below zero -> ``[n, d]``.
+
+    Taken relative to the strongest place, powers neither overflow nor vanish; a feature that is zero everywhere has no
+    slope there.
+    """
+    values = places.to(torch.promote_types(places.dtype, torch.float32))
+    largest = values.detach().amax((-2, -1), keepdim=True).clamp_min(1e-6)
+    powers = ((values / largest) ** order).mean((-2, -1)).clamp_min(1e-12)
+    return (powers ** (1 / order) * largest.flatten(1)).to(places.dtype)
 
 
 def _stage(inputs: int, outputs: int, stride: int) -> nn.Module:

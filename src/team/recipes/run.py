@@ -17,7 +17,7 @@ from team.data.images import ImageSet
 from team.data.sampling import BALANCED, Sampling
 from team.evaluation.embed import by_class, embed, evaluate_images
 from team.evaluation.evaluate import Evaluation, evaluate
-from team.model import Model, load_model
+from team.model import Model, average_models, load_model
 from team.provenance import commit, hardware
 from team.recipes.recipe import Recipe, Variant
 from team.results import Result, describe, write_result
@@ -96,27 +96,52 @@ class Runner:
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
         """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``.
 
+        Where the recipe asks for several trainings, the model is their mean, and ``outcome.best`` its accuracy.
         Pre-training, which all cells share, comes first where it is not done yet. If the time limit (seconds) ends
         either, the outcome is not complete, and the model is left for another time.
         """
-        model = self._fresh(variant)
+        began, left = time.monotonic(), time_limit
         if self.recipe.pretrain is not None:
-            began = time.monotonic()
             outcome = self.pretrain(self.recipe.pretrain, time_limit=time_limit)
             if not outcome.complete:
                 return outcome
-            model.start_from(self.pretrained_path)
-            time_limit = None if time_limit is None else time_limit - (time.monotonic() - began)
-        settings = self.recipe.settings(variant, shots)
-        objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
-        objective.name = self.recipe.cell(variant, shots)
-        folder = self.model_path(variant, shots).parent
-        outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
-        if self.world.first and outcome.complete:
-            best = load_model(folder / "best.safetensors")
-            if not _made_from(self.model_path(variant, shots), best):
-                self.finish(best, variant, shots)
+        folder, count = self.model_path(variant, shots).parent, self.recipe.members.get(variant, 1)
+        folders = [folder] if count == 1 else [folder / f"member-{number}" for number in range(count)]
+        for number, place in enumerate(folders):
+            if time_limit is not None:
+                left = time_limit - (time.monotonic() - began)
+            outcome = self._train_member(variant, shots, number, place, left)
+            if not outcome.complete:
+                return outcome
+        if self.world.first:
+            best = [load_model(place / "best.safetensors") for place in folders]
+            model = best[0] if count == 1 else average_models(best)
+            if not _made_from(self.model_path(variant, shots), model):
+                if count > 1:
+                    self._describe_mean(model, variant, shots)
+                self.finish(model, variant, shots)
+            outcome.best = load_model(self.model_path(variant, shots)).info["training"]["validation_accuracy"]
         return outcome
+
+    def _train_member(
+        self, variant: Variant, shots: int, number: int, folder: Path, time_limit: float | None
+    ) -> Outcome:
+        """One training of a cell, in a folder of its own."""
+        model = self._fresh(variant)
+        if self.recipe.pretrain is not None:
+            model.start_from(self.pretrained_path)
+        settings = self.recipe.settings(variant, shots)
+        settings = replace(settings, seed=settings.seed + number)
+        objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
+        objective.name = self.recipe.cell(variant, shots) + (f", member {number}" if number else "")
+        return train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
+
+    def _describe_mean(self, model: Model, variant: Variant, shots: int) -> None:
+        """Put accuracy and time of the mean of several trainings in the place of those of the first."""
+        episodes = self.recipe.settings(variant, shots).validation_episodes
+        score = self._scorer(model, self.images("val"), variant, shots, episodes, 1)
+        seconds = sum(member["seconds"] for member in model.info["members"])
+        model.info["training"] |= {"validation_accuracy": score().mean, "seconds": seconds}
 
     def finish(self, model: Model, variant: Variant, shots: int) -> Model:
         """Choose the temperature on the validation classes, where it matters, and save the model of the cell.
@@ -258,9 +283,11 @@ def partition_name(cell: str, number: int) -> str:
 def _made_from(path: Path, best: Model) -> bool:
     """Whether the finished model in this file came from the same training, so that its choices are made already."""
     try:
-        return bool(load_model(path).info["training"] == best.info["training"])
+        made = load_model(path).info
     except CheckpointError:  # there is none yet, or it is damaged
         return False
+    what = "members" if "members" in best.info else "training"
+    return bool(made.get(what) == best.info[what])
 
 
 @torch.no_grad()
