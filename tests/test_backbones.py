@@ -24,6 +24,7 @@ from team.backbones.resnet18 import generalised_mean
         ("resnet18", {}, 84, 512),
         ("resnet18", {"stem": "small"}, 84, 512),
         ("resnet18", {"pool": 3}, 64, 512),
+        ("resnet18", {"blocks": 3, "pool": 2}, 64, 1280),
     ],
 )
 def test_a_network_gives_the_features_it_promises(name: str, options: dict[str, Any], size: int, dim: int) -> None:
@@ -81,9 +82,11 @@ def test_a_network_that_gives_a_feature_map_is_turned_away() -> None:
     [
         ("conv5", {}, ValueError, "no backbone is called 'conv5'; there are conv4, resnet18"),
         ("conv4", {"width": 3}, TypeError, "conv4 has no option width; it has filters"),
+        ("resnet18", {"blocks": 9}, ValueError, "blocks must be at most 8, as many as there are, not 9"),
+        ("resnet18", {"blocks": 0}, ValueError, "blocks must be a whole number, 1 or more, not 0"),
         ("resnet18", {"pool": 0.5}, ValueError, "pool must be at least 1 and finite, not 0.5"),
         ("resnet18", {"stem": "none"}, ValueError, "stem must be 'large' or 'small', not 'none'"),
-        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has mirror, pool, stem"),
+        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has blocks, mirror, pool, stem"),
     ],
 )
 def test_unknown_names_and_options_are_turned_away(
@@ -142,3 +145,14 @@ def test_a_generalised_mean_of_any_scale_is_finite_and_so_is_its_slope(dtype: to
     low, high = places.detach().mean((-2, -1)), places.detach().amax((-2, -1))
     assert bool((mean >= low * 0.99).all())
     assert bool((mean <= high * 1.01 + 1e-6).all())
+
+
+def test_features_of_several_blocks_end_with_those_of_the_last() -> None:
+    one, two = create_backbone("resnet18").eval(), create_backbone("resnet18", blocks=2).eval()
+    two.load_state_dict(one.state_dict())
+    images = torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        last, both = one(images), two(images)
+    assert torch.equal(both[:, 512:], last)
+    assert not torch.equal(both[:, :512], last)
+    torch.testing.assert_close(folded(two)(images), both, rtol=1e-3, atol=1e-4)

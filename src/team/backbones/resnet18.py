@@ -9,27 +9,32 @@ import torch
 from torch import Tensor, nn
 
 from team.backbones.backbone import Backbone
+from team.checks import check_whole
 
 Stem = Literal["large", "small"]
+_WIDTHS = (64, 64, 128, 128, 256, 256, 512, 512)  # of the blocks, in order
 
 
 class ResNet18(Backbone):
     """images: ``[n, 3, H, W]`` (224×224 in the paper) -> features ``[n, 512]``; there is no last, classifying layer.
 
+    blocks: how many of the last of the eight blocks give features, one after another; 2 make ``[n, 1024]``. The one
+        before the last is less used to the training classes, and helps with new ones
     mirror: average the features of each image and its mirror image at test, see :class:`Backbone`
     pool: features are the generalised mean of this order over all places, (mean xᵖ)^(1/p): 1 is the mean, as in the
-        paper; the higher it is, the more do those places count where a feature is strong. It holds no weights
+        paper; the higher it is, the more do those places count where a feature is strong
     stem: "large" makes images four times smaller before the first block, as in the paper; "small", a 3×3 convolution
         that keeps their size, is what SimpleShot, TIM and others use for images of 84×84
     """
 
-    dim = 512
-
-    def __init__(self, *, mirror: bool = False, pool: float = 1.0, stem: Stem = "large") -> None:
+    def __init__(self, *, blocks: int = 1, mirror: bool = False, pool: float = 1.0, stem: Stem = "large") -> None:
         super().__init__(mirror)
         if not 1 <= pool < math.inf:
             raise ValueError(f"pool must be at least 1 and finite, not {pool}")
-        self.pool = pool
+        check_whole(1, blocks=blocks)
+        if blocks > len(_WIDTHS):
+            raise ValueError(f"blocks must be at most {len(_WIDTHS)}, as many as there are, not {blocks}")
+        self.pool, self.blocks, self.dim = pool, blocks, sum(_WIDTHS[-blocks:])
         if stem not in get_args(Stem):
             raise ValueError(f"stem must be 'large' or 'small', not {stem!r}")
         large = stem == "large"
@@ -42,10 +47,13 @@ class ResNet18(Backbone):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def features(self, images: Tensor) -> Tensor:
-        places: Tensor = self.stages(self.stem(images))
-        if self.pool == 1:
-            return places.mean((-2, -1))
-        return generalised_mean(places, self.pool)
+        places: Tensor = self.stem(images)
+        features = []
+        for number, block in enumerate(block for stage in self.stages.children() for block in stage.children()):
+            places = block(places)
+            if number >= len(_WIDTHS) - self.blocks:
+                features.append(places.mean((-2, -1)) if self.pool == 1 else generalised_mean(places, self.pool))
+        return torch.cat(features, -1) if self.blocks > 1 else features[0]
 
 
 def generalised_mean(places: Tensor, order: float) -> Tensor:
