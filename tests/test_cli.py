@@ -151,6 +151,10 @@ def test_the_table_in_the_readme_is_made_of_result_files() -> None:
         assert all(here >= there for here, there in zip(ours, paper, strict=True)), "or say so in the README"
         columns = [f"{first:.2f} / {second:.2f}" for first, second in (paper, ours, (plus[recipe, 1], plus[recipe, 5]))]
         assert f"| {data}, {BACKBONES[network]} | {' | '.join(columns)} |" in readme
+    views = {(row["shots"], row["sampling"], row.get("views")): row["mean"] for row in measured}
+    assert f"`team+` has {views[1, 'balanced', 'three']:.2f} / {views[5, 'balanced', 'three']:.2f} on" in readme
+    members = len(read("bench/resnet18-mean.json")["members"])
+    assert f"the mean of {members} trainings, and three views" in readme
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_a_cell_is_named_after_data_network_shots_and_variant() -> None:
 @every_recipe
 def test_a_recipe_stands_under_its_own_name_and_can_be_built(recipe: Recipe) -> None:
     assert RECIPES[recipe.name] is recipe
-    kind = "-semi" if recipe.labelled is not None else ""
+    kind = "-semi" if recipe.labelled is not None else "-mean" if recipe.members > 1 else ""
     assert recipe.name == f"{recipe.dataset}-{recipe.backbone}{kind}"
     assert recipe.size >= 32
     create_backbone(recipe.backbone, **recipe.backbone_options)

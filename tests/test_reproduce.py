@@ -110,9 +110,11 @@ def test_pre_training_may_see_images_of_another_size(asked: list[str], tmp_path:
 
 
 def test_a_cell_may_be_the_mean_of_trainings_with_other_seeds(asked: list[str], tmp_path: Path) -> None:
-    recipe = replace(RECIPES["cub-conv4"], members={"team": 2})
+    start = RECIPES["cub-conv4"]
+    recipe = replace(start, name="cub-conv4-mean", start=start, members=2)
     runner = Runner(recipe, tmp_path / "runs", show=False)
     outcome = runner.train_cell("team", 1)
+    assert runner.pretrained_path == tmp_path / "runs" / "cub-conv4-pretrained" / "best.safetensors"
     path = runner.model_path("team", 1)
     model = load_model(path)
     members = [load_model(path.parent / f"member-{number}" / "best.safetensors") for number in range(2)]

@@ -8,7 +8,7 @@ from team.recipes.recipe import VARIANTS, Recipe, Variant
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe for file in (conv4, resnet18) for recipe in (file.MINIIMAGENET, file.CIFAR100, file.CUB)
-} | {recipe.name: recipe for recipe in (semi.MINIIMAGENET, GLYPHS)}
+} | {recipe.name: recipe for recipe in (resnet18.MEAN, semi.MINIIMAGENET, GLYPHS)}
 
 
 def parse_cell(cell: str) -> tuple[Recipe, Variant, int]:

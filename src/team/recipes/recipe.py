@@ -44,8 +44,8 @@ class Recipe:
     method: options for the method "team" shared by all rows of the ablation, e.g. k and the temperature's start
     pretrain: None trains from scratch; episodic: shots are set per cell
     by_variant, by_shots: settings of EpisodicSettings that differ for a variant or a number of shots
-    members: of how many trainings a variant's weights are the mean, where it is more than one; each has a seed of its
-        own, and all start from the same pre-trained network
+    members: of how many trainings a cell's weights are the mean; each has a seed of its own, and all start from the
+        same pre-trained network
     choice_episodes: on how many validation episodes the temperature is chosen
     labelled: the share of every training class whose labels may be used; None: all of it
     partitions: how many times that share is drawn anew; a result is the mean over as many models
@@ -60,6 +60,8 @@ class Recipe:
     pretrain: PretrainSettings | None = None
     teacher: Recipe | None = None
     """The recipe whose pre-trained network teaches this one's pre-training (``pretrain.teaching``)."""
+    start: Recipe | None = None
+    """The recipe whose pre-trained network cells start from, where it is not this one's."""
     stored_size: int | None = None
     """Side of the images in the cache, where it is not the network's input size; the device enlarges them."""
     pretrain_size: int | None = None
@@ -69,7 +71,7 @@ class Recipe:
     method: dict[str, Any] = field(default_factory=dict)
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)
-    members: dict[Variant, int] = field(default_factory=dict)
+    members: int = 1
     variants: tuple[Variant, ...] = (*VARIANTS, "team+", "relationnet", "tpn", "gnn", "maml", "maml+", "reptile")
     choice_episodes: int = 2000
     labelled: float | None = None
@@ -117,7 +119,7 @@ class Recipe:
             episodic=replace(self.episodic, **little),
             by_variant=by_variant,
             pretrain=pretrain,
-            members={variant: min(count, 2) for variant, count in self.members.items()},
+            members=min(self.members, 2),
             choice_episodes=10,
             partitions=min(self.partitions, 2),
         )

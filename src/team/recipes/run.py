@@ -72,13 +72,15 @@ class Runner:
 
     @property
     def pretrained_path(self) -> Path:
-        return self.folder / f"{self.recipe.name}-pretrained" / "best.safetensors"
+        return self.folder / f"{(self.recipe.start or self.recipe).name}-pretrained" / "best.safetensors"
 
     def pretrain(self, settings: PretrainSettings, *, time_limit: float | None = None) -> Outcome:
         """Pre-train, after the teacher if there is one, or go on with it: the model is in ``pretrained_path``."""
         if self._pretraining is not None:
             return self._pretraining
         recipe, teacher = self.recipe, None
+        if recipe.start is not None and recipe.start.pretrain is not None:
+            return replace(self, recipe=recipe.start, _loaded={}).pretrain(recipe.start.pretrain, time_limit=time_limit)
         if recipe.teacher is not None and recipe.teacher.pretrain is not None:
             school = replace(self, recipe=recipe.teacher, _loaded={})
             outcome = school.pretrain(recipe.teacher.pretrain, time_limit=time_limit)
@@ -105,7 +107,7 @@ class Runner:
             outcome = self.pretrain(self.recipe.pretrain, time_limit=time_limit)
             if not outcome.complete:
                 return outcome
-        folder, count = self.model_path(variant, shots).parent, self.recipe.members.get(variant, 1)
+        folder, count = self.model_path(variant, shots).parent, self.recipe.members
         folders = [folder] if count == 1 else [folder / f"member-{number}" for number in range(count)]
         for number, place in enumerate(folders):
             if time_limit is not None:
@@ -203,6 +205,7 @@ class Runner:
             "chosen_on": "validation classes",
             "validation_accuracy": training.get("validation_accuracy"),
             "seed": recipe.episodic.seed,
+            "members": recipe.members,
             "settings": {
                 "pretraining": model.info.get("pretraining", {}).get("settings"),
                 "training": training.get("settings"),
