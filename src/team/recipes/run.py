@@ -75,12 +75,18 @@ class Runner:
         return self.folder / f"{(self.recipe.start or self.recipe).name}-pretrained" / "best.safetensors"
 
     def pretrain(self, settings: PretrainSettings, *, time_limit: float | None = None) -> Outcome:
-        """Pre-train, after the teacher if there is one, or go on with it: the model is in ``pretrained_path``."""
+        """Pre-train, after the teacher if there is one, or go on with it: the model is in ``pretrained_path``.
+
+        Where the recipe starts from the network of another one, that one is pre-trained.
+        """
         if self._pretraining is not None:
             return self._pretraining
         recipe, teacher = self.recipe, None
         if recipe.start is not None and recipe.start.pretrain is not None:
-            return replace(self, recipe=recipe.start, _loaded={}).pretrain(recipe.start.pretrain, time_limit=time_limit)
+            other = replace(self, recipe=recipe.start, _loaded={})
+            outcome = other.pretrain(recipe.start.pretrain, time_limit=time_limit)
+            self._pretraining = outcome if outcome.complete else None
+            return outcome
         if recipe.teacher is not None and recipe.teacher.pretrain is not None:
             school = replace(self, recipe=recipe.teacher, _loaded={})
             outcome = school.pretrain(recipe.teacher.pretrain, time_limit=time_limit)
@@ -122,7 +128,8 @@ class Runner:
                 if count > 1:
                     self._describe_mean(model, variant, shots)
                 self.finish(model, variant, shots)
-            outcome.best = load_model(self.model_path(variant, shots)).info["training"]["validation_accuracy"]
+            if count > 1:
+                outcome.best = load_model(self.model_path(variant, shots)).info["training"]["validation_accuracy"]
         return outcome
 
     def _train_member(
@@ -135,7 +142,7 @@ class Runner:
         settings = self.recipe.settings(variant, shots)
         settings = replace(settings, seed=settings.seed + number)
         objective = EpisodicTraining(model, self.images("train"), self.images("val"), settings, compile=self.compile)
-        objective.name = self.recipe.cell(variant, shots) + (f", member {number}" if number else "")
+        objective.name = self.recipe.cell(variant, shots) + (f", member {number}" if self.recipe.members > 1 else "")
         return train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
 
     def _describe_mean(self, model: Model, variant: Variant, shots: int) -> None:
