@@ -140,11 +140,9 @@ def average_models(models: Sequence[Model]) -> Model:
         raise ValueError("models with seen-class prototypes cannot be averaged: these belong to each one's features")
     result = copy.deepcopy(first)
     result.info["members"] = [model.info.get("training") for model in models]
-    for part, parts in (
-        (result.network, [model.network.state_dict() for model in models]),
-        (result.method, [model.method.state_dict() for model in models]),
-    ):
-        for name, tensor in part.state_dict().items():
+    for part in ("network", "method"):
+        states = [getattr(model, part).state_dict() for model in models]
+        for name, tensor in getattr(result, part).state_dict().items():
             if tensor.is_floating_point():
-                tensor.copy_(torch.stack([state[name].to(tensor).double() for state in parts]).mean(0))
+                tensor.copy_(torch.stack([state[name].to(tensor).double() for state in states]).mean(0))
     return result

@@ -82,24 +82,24 @@ class Runner:
         if self._pretraining is not None:
             return self._pretraining
         recipe, teacher = self.recipe, None
-        if recipe.start is not None and recipe.start.pretrain is not None:
-            other = replace(self, recipe=recipe.start, _loaded={})
-            outcome = other.pretrain(recipe.start.pretrain, time_limit=time_limit)
-            self._pretraining = outcome if outcome.complete else None
-            return outcome
-        if recipe.teacher is not None and recipe.teacher.pretrain is not None:
-            school = replace(self, recipe=recipe.teacher, _loaded={})
-            outcome = school.pretrain(recipe.teacher.pretrain, time_limit=time_limit)
-            if not outcome.complete:
-                return outcome
+        source = recipe.start or recipe.teacher
+        if source is not None and source.pretrain is not None:
+            school = replace(self, recipe=source, _loaded={})
+            outcome = school.pretrain(source.pretrain, time_limit=time_limit)
+            if recipe.start is not None or not outcome.complete:
+                return self._remember(outcome)
             teacher = load_model(school.pretrained_path)
         objective = Pretraining(
             self._fresh(), self.images("train"), self.images("val"), settings, teacher=teacher, compile=self.compile
         )
         folder = self.pretrained_path.parent
         outcome = train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
-        self._pretraining = outcome if outcome.complete else None
-        return outcome
+        return self._remember(outcome)
+
+    def _remember(self, pretraining: Outcome) -> Outcome:
+        """Keep the outcome of a complete pre-training for the other cells."""
+        self._pretraining = pretraining if pretraining.complete else None
+        return pretraining
 
     def train_cell(self, variant: Variant, shots: int, *, time_limit: float | None = None) -> Outcome:
         """Train one cell, or go on with it, and leave its model in ``model_path(variant, shots)``.
@@ -124,12 +124,12 @@ class Runner:
         if self.world.first:
             best = [load_model(place / "best.safetensors") for place in folders]
             model = best[0] if count == 1 else average_models(best)
-            if not _made_from(self.model_path(variant, shots), model):
+            made = _finished(self.model_path(variant, shots), model)
+            if made is None:
                 if count > 1:
                     self._describe_mean(model, variant, shots)
-                self.finish(model, variant, shots)
-            if count > 1:
-                outcome.best = load_model(self.model_path(variant, shots)).info["training"]["validation_accuracy"]
+                made = self.finish(model, variant, shots)
+            outcome.best = made.info["training"]["validation_accuracy"]
         return outcome
 
     def _train_member(
@@ -290,14 +290,14 @@ def partition_name(cell: str, number: int) -> str:
     return f"{cell}-partition{number}"
 
 
-def _made_from(path: Path, best: Model) -> bool:
-    """Whether the finished model in this file came from the same training, so that its choices are made already."""
+def _finished(path: Path, best: Model) -> Model | None:
+    """The finished model in this file if it came from the same training, so that its choices are made already."""
     try:
-        made = load_model(path).info
+        made = load_model(path)
     except CheckpointError:  # there is none yet, or it is damaged
-        return False
+        return None
     what = "members" if "members" in best.info else "training"
-    return bool(made.get(what) == best.info[what])
+    return made if made.info.get(what) == best.info[what] else None
 
 
 @torch.no_grad()
