@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.func import grad, vmap
+from torch.func import grad
 from torch.nn import functional as F
 
 from team.backbones.statistics import episode_statistics
@@ -87,8 +87,11 @@ class Reptile(NetworkMethod):
             return weights, task.log_probabilities(weights, query)
 
         with episode_statistics(network):
-            ends, scores = vmap(solve)(samples, membership, order, episode.query)
-        distance = sum((start[name] - end.mean(0)).square().sum() / 2 for name, end in ends.items())
+            tasks = zip(samples, membership, order, episode.query, strict=True)
+            ends, answered = zip(*(solve(*task) for task in tasks), strict=True)
+        scores = torch.stack(answered)
+        means = {name: torch.stack([end[name] for end in ends]).mean(0) for name in start}
+        distance = sum((value - means[name]).square().sum() / 2 for name, value in start.items())
         assert isinstance(distance, Tensor)
         reported = F.nll_loss(scores.flatten(0, 1), answers.flatten())
         return reported.detach() + distance - distance.detach(), scores  # its gradient is φ - the mean of all φ'

@@ -64,7 +64,6 @@ class EpisodicTraining(Objective):
         method, width = model.method, feature_dim(model.network, model.size)
         for ways in (settings.ways, settings.validation_ways):
             method.check_sizes(ways=ways, shots=settings.shots, dim=width)
-        self.graph = not isinstance(method, NetworkMethod)  # which goes through gradients again
         if isinstance(method, NetworkMethod):
             method.check_statistics(settings.statistics)
             if settings.seen_prototypes:

@@ -44,8 +44,6 @@ class Objective(ABC):
     patience: int | None
     """Steps without a better validation after which training ends."""
     average: float
-    graph: bool
-    """Whether a step can be captured in a CUDA graph."""
 
     def begin(self) -> None:
         """What is done once, before the first step of a run; a run that goes on has its outcome in the state."""
@@ -120,7 +118,7 @@ def train(
     optimiser = objective.optimiser()
     average = WeightAverage(objective.module, objective.average)
     loss = shared_loss(objective.module, objective.loss, world)
-    step = Step(loss, optimiser, average, device, objective.graph and world.size == 1)
+    step = Step(loss, optimiser, average, device, graph=world.size == 1)
     outcome = Outcome()
     if world.first:
         for left_behind in folder.glob(".*.tmp"):  # by a run that was killed while it wrote

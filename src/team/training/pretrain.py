@@ -39,7 +39,6 @@ class Pretraining(Objective):
 
     name, unit = "pre-training", "images"
     patience = None
-    graph = True
 
     def __init__(
         self,
