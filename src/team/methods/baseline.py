@@ -82,16 +82,16 @@ class Baseline(Method):
         )
 
     def _by_batches(self, support: Tensor, membership: Tensor) -> Tensor:
-        """The head ``[B, N, d]`` that mini-batches give; each episode of a batch has a start of its own."""
+        """The head ``[B, N, d]`` that mini-batches give; each episode has a start and mini-batches of its own."""
         random = generator(int(self.seed or 0), "head")
         episodes, count, dimension = support.shape
         start = self._random_head((episodes, membership.shape[-1], dimension), random).to(support)
-        orders = [torch.randperm(count, generator=random) for _ in range(self.iterations)]
-        batches = iter([chosen for order in orders for chosen in torch.split(order.to(support.device), _BATCH)])
+        orders = torch.rand(self.iterations, episodes, count, generator=random).argsort(-1).to(support.device)
+        batches = iter([chosen[..., None] for order in orders for chosen in order.split(_BATCH, -1)])
 
         def gradient(head: Tensor) -> Tensor:
             chosen = next(batches)
-            return self._head_gradient(head, support[:, chosen], membership[:, chosen])
+            return self._head_gradient(head, *(torch.take_along_dim(part, chosen, 1) for part in (support, membership)))
 
         return self._descend(gradient, start, -(-count // _BATCH))
 
