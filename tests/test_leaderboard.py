@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,28 @@ def test_what_a_gpu_measured_counts_on_a_cpu_where_a_network_is_fitted_and_is_sa
     board = write_leaderboard(mixed, tmp_path / "results", root=pictures)
     assert {cell["method"]: cell["hardware"] for cell in board["cells"]}["maml"] == "a GPU"
     assert "- Measured on a GPU: maml." in (tmp_path / "results" / "leaderboard.md").read_text()
+
+
+def test_a_run_replaces_the_tables_it_asks_for_and_keeps_the_others(
+    chosen: Selection, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = tmp_path / "results"
+    before = write_leaderboard(chosen, results, choose=True, root=pictures)
+    recipe = replace(RECIPES["folder-conv4"], name="folder-resnet18", backbone="resnet18")
+    monkeypatch.setitem(RECIPES, recipe.name, recipe)
+    tiny_model(seed=2).save(tmp_path / "weights" / "folder-resnet18-1shot-baseline.safetensors")
+    other = selection_of(methods=("simpleshot",), backbones=("resnet18",), folder=chosen.folder)
+    both = write_leaderboard(other, results, choose=True, root=pictures)
+    assert both["cells"][2:] == before["cells"]
+    assert {cell["recipe"] for cell in both["cells"][:2]} == {"folder-resnet18"}
+    again = write_leaderboard(chosen, results, root=pictures)
+    assert again["cells"] == before["cells"] + both["cells"][:2]
+    assert (results / "leaderboard.md").read_text().count("\n## folder, ") == 2
+    elsewhere = write_leaderboard(replace(other, seed=1), results, choose=True, root=pictures)
+    assert {cell["recipe"] for cell in elsewhere["cells"]} == {"folder-resnet18"}, "of another seed: other episodes"
+    (results / "leaderboard" / "leaderboard.json").write_text("cut sho")
+    with pytest.raises(ValueError, match="is no leaderboard; remove it and run again"):
+        write_leaderboard(other, results, root=pictures)
 
 
 def test_what_has_no_settings_or_no_weights_is_named_before_work(chosen: Selection, pictures: Path) -> None:

@@ -109,7 +109,8 @@ def leaderboard(
         tune: Choose the methods' settings on validation classes first, and keep them in the results folder.
         weights: Folder of model files of one's own, named like those of the package.
         root: Official files of the data sets, if they are not prepared yet.
-        results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard.
+        results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard. Tables there of
+            data sets and backbones that were not asked for stay.
         device: auto, cpu or cuda.
         format: What to print.
     """

@@ -98,7 +98,7 @@ def write_markdown(leaderboard: dict[str, Any], path: Path, picture: Path) -> No
         parts.append("† with a network and weights trained for this method.\n")
     parts += ["## Paired differences\n", _differences(found), "## Settings, chosen on validation classes\n"]
     parts.append(_settings(found))
-    parts += ["## How it was made\n", _provenance(leaderboard)]
+    parts += ["## How it was made\n", _provenance(leaderboard, found)]
     write_text(path, "\n".join(parts))
 
 
@@ -133,11 +133,16 @@ def _setting(chosen: dict[str, Any]) -> str:
     return f"{', '.join(options) or 'defaults'}: {chosen['validation']:.2f}"
 
 
-def _provenance(leaderboard: dict[str, Any]) -> str:
+def _provenance(leaderboard: dict[str, Any], found: list[Board]) -> str:
     cells, about = leaderboard["cells"], leaderboard["about"]
     counts = _methods_by(cells, "episodes")
     usual = next(iter(counts))
-    lines = [f"- {usual} test episodes for each figure, seed {about['seed']}, commit {about['commit'] or 'unknown'}."]
+    lines = [f"- {usual} test episodes for each figure, seed {about['seed']}."]
+    titles: dict[str, list[str]] = {}
+    for board in found:
+        [commit] = {cell["commit"] for row in board.rows.values() for cell in row.values()}
+        titles.setdefault(commit or "unknown", []).append(board.title)
+    lines += [f"- Commit {commit}: {'; '.join(names)}." for commit, names in titles.items()]
     lines += [f"- {count} test episodes: {methods}." for count, methods in counts.items() if count != usual]
     machines = _methods_by(cells, "hardware")
     lines += [

@@ -64,6 +64,7 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
             _say(f"{weights.name}, {sampling}, {name}: {outcome['mean']:.2f} ± {outcome['ci95']:.2f} %")
             place = {
                 "method": name,
+                "recipe": weights.recipe,
                 "dataset": recipe.dataset,
                 "split": recipe.split,
                 "backbone": recipe.backbone,
@@ -74,15 +75,31 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
             }
             cells.append(place | outcome | {"chosen": chosen})
     add_comparisons(cells)
+    made_by = commit()
     for cell in cells:
         del cell["right"]
+        cell["commit"] = made_by
     not_run = [
-        {"weights": weights.name, "methods": list(weights.methods), "reason": "there are no such weights"}
+        {
+            "recipe": weights.recipe,
+            "weights": weights.name,
+            "methods": list(weights.methods),
+            "reason": "there are no such weights",
+        }
         for weights in selection.weights()
         if weights.path is None
     ]
-    about = {"ways": WAYS, "queries": QUERIES, "seed": selection.seed, "commit": commit()}
+    about = {"ways": WAYS, "queries": QUERIES, "seed": selection.seed}
     return {"about": about, "cells": cells, "not_run": not_run}
+
+
+def keep_other_tables(board: dict[str, Any], earlier: dict[str, Any], selection: Selection) -> dict[str, Any]:
+    """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection's recipes."""
+    if earlier.get("about") != board["about"]:
+        return board
+    asked = selection.recipes()
+    parts = ("cells", "not_run")
+    return board | {part: board[part] + [x for x in earlier[part] if x["recipe"] not in asked] for part in parts}
 
 
 def column(weights: str, sampling: Sampling) -> str:
@@ -92,12 +109,21 @@ def column(weights: str, sampling: Sampling) -> str:
 
 def read_settings(path: Path) -> Settings:
     """The settings chosen so far; none if there is no file."""
+    return _read(path, "file of settings; remove it and run with --tune")
+
+
+def read_board(path: Path) -> dict[str, Any]:
+    """A leaderboard as it was written; no values if there is no file."""
+    return _read(path, "leaderboard; remove it and run again")
+
+
+def _read(path: Path, what: str) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise ValueError(f"{path} is no file of settings ({error}); remove it and run with --tune") from error
+        raise ValueError(f"{path} is no {what} ({error})") from error
 
 
 def add_comparisons(cells: list[Cell]) -> None:

@@ -56,12 +56,15 @@ class Selection:
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.methods) - set(list_methods())):
             raise ValueError(f"no method is called {unknown[0]!r}; there are {', '.join(list_methods())}")
-        recipes = [f"{dataset}-{backbone}" for dataset, backbone in product(self.datasets, self.backbones)]
-        if missing := [name for name in recipes if name not in RECIPES]:
+        if missing := [name for name in self.recipes() if name not in RECIPES]:
             raise ValueError(f"there is no recipe {missing[0]}; there are {', '.join(RECIPES)}")
         for name in ("episodes", "slow_episodes", "tuning_episodes"):
             if getattr(self, name) < 2:
                 raise ValueError(f"{name} must be 2 or more, not {getattr(self, name)}")
+
+    def recipes(self) -> list[str]:
+        """A recipe for each data set and backbone; the leaderboard has a table for each, and network."""
+        return [f"{dataset}-{backbone}" for dataset, backbone in product(self.datasets, self.backbones)]
 
     def weights(self) -> Iterator[Weights]:
         """All that the selection asks for, whether it exists or not."""
@@ -70,8 +73,7 @@ class Selection:
         others = tuple(name for name in methods if name not in TRAINED)
         sources = [(name, name, others) for name in self.networks if others]
         sources += [(name, "own", (name,)) for name in trained]
-        for dataset, backbone, source, shots in product(self.datasets, self.backbones, sources, self.shots):
-            recipe, (trained_as, network, users) = f"{dataset}-{backbone}", source
+        for recipe, (trained_as, network, users), shots in product(self.recipes(), sources, self.shots):
             name = f"{recipe}-{shots}shot-{trained_as}"
             yield Weights(name, recipe, network, shots, users, self._path(name))
 
