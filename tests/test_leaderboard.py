@@ -208,7 +208,10 @@ def test_what_a_gpu_measured_counts_on_a_cpu_where_a_network_is_fitted_and_is_sa
     assert kept == {"protonet": True, "maml": False}
     board = write_leaderboard(mixed, tmp_path / "results", root=pictures)
     assert {cell["method"]: cell["hardware"] for cell in board["cells"]}["maml"] == "a GPU"
-    assert "- Measured on a GPU: maml." in (tmp_path / "results" / "leaderboard.md").read_text()
+    page = (tmp_path / "results" / "leaderboard.md").read_text()
+    assert "- Measured on a GPU: maml." in page
+    marked = [line.split()[1] for line in page.splitlines() if line.endswith(" ‡ |")]
+    assert marked == ["maml"], "a speed on other hardware is marked"
 
 
 def test_a_run_replaces_the_tables_it_asks_for_and_keeps_the_others(

@@ -40,6 +40,8 @@ class Board:
     title: str
     columns: list[tuple[int, str]]
     rows: dict[str, dict[tuple[int, str], Cell]]
+    hardware: str
+    """What most methods were measured on; speeds on anything else are marked."""
 
     @property
     def headings(self) -> list[str]:
@@ -50,13 +52,16 @@ class Board:
         best = {at: max(row[at]["mean"] for row in self.rows.values() if at in row) for at in self.columns}
         for name, row in sorted(self.rows.items(), key=lambda item: -_mean(item[1], "mean")):
             own = " †" if any(cell["network"] == "own" for cell in row.values()) else ""
+            elsewhere = " ‡" if any(cell["hardware"] != self.hardware for cell in row.values()) else ""
             values = [_shown(row[at], best[at]) if at in row else "not run" for at in self.columns]
-            yield [name + own, *values, f"{_mean(row, 'ece'):.1f}", f"{_mean(row, 'episodes_per_second'):,.0f}"]
+            speed = f"{_mean(row, 'episodes_per_second'):,.0f}{elsewhere}"
+            yield [name + own, *values, f"{_mean(row, 'ece'):.1f}", speed]
 
 
 def boards(leaderboard: dict[str, Any]) -> list[Board]:
     """The tables of a leaderboard, in the order of its cells; methods with their own network stand in each of them."""
     cells = leaderboard["cells"]
+    hardware = usual_hardware(cells)
     places = dict.fromkeys((cell["dataset"], cell["backbone"], cell["network"]) for cell in cells)
     shared = [place for place in places if place[2] != "own"]
     found = []
@@ -68,8 +73,13 @@ def boards(leaderboard: dict[str, Any]) -> list[Board]:
                 rows.setdefault(cell["method"], {})[cell["shots"], cell["sampling"]] = cell
         columns = sorted({at for row in rows.values() for at in row})
         title = f"{DATASETS.get(dataset, dataset)}, {BACKBONES.get(backbone, backbone)} "
-        found.append(Board(title + NETWORKS.get(network, f"trained as {network}"), columns, rows))
+        found.append(Board(title + NETWORKS.get(network, f"trained as {network}"), columns, rows, hardware))
     return found
+
+
+def usual_hardware(cells: list[Cell]) -> str:
+    """What most methods were measured on."""
+    return str(next(iter(_methods_by(cells, "hardware"))))
 
 
 def terminal_tables(leaderboard: dict[str, Any]) -> list[Table]:
@@ -96,6 +106,8 @@ def write_markdown(leaderboard: dict[str, Any], path: Path, picture: Path) -> No
         parts += [f"## {board.title}\n", markdown_table(board.headings, list(board.shown()))]
     if any(cell["network"] == "own" for cell in leaderboard["cells"]):
         parts.append("† with a network and weights trained for this method.\n")
+    if any(cell["hardware"] != usual_hardware(leaderboard["cells"]) for cell in leaderboard["cells"]):
+        parts.append("‡ on other hardware than the rest, see the end of this page.\n")
     parts += ["## Paired differences\n", _differences(found), "## Settings, chosen on validation classes\n"]
     parts.append(_settings(found))
     parts += ["## How it was made\n", _provenance(leaderboard, found)]
