@@ -212,6 +212,38 @@ def test_maml_is_gradient_descent_on_the_support_and_learns_through_it(first_ord
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
 
 
+def test_gradients_through_the_steps_of_maml_are_the_slopes_that_differences_show() -> None:
+    method = create_method("maml", dim=WIDTH, ways=3, steps=3, learning_rate=0.3).double()
+    assert isinstance(method, NetworkMethod)
+    network, (task, answers) = small_network(), image_episode()
+    parameters = [*network.parameters(), method.weight, method.bias]
+    random = torch.Generator().manual_seed(1)
+    direction = [torch.randn(p.shape, generator=random, dtype=torch.float64) for p in parameters]
+
+    def loss(move: float = 0.0) -> Tensor:
+        with torch.no_grad():
+            for parameter, one in zip(parameters, direction, strict=True):
+                parameter.add_(one, alpha=move)
+        return method.adapted_loss(network, task, answers)[0]
+
+    loss().backward()
+    slope = sum(float((p.grad * one).sum()) for p, one in zip(parameters, direction, strict=True) if p.grad is not None)
+    higher, lower = float(loss(1e-5).detach()), float(loss(-2e-5).detach())
+    assert slope == pytest.approx((higher - lower) / 2e-5, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["maml", "maml+", "reptile"])
+def test_one_image_of_one_class_is_enough(name: str) -> None:
+    """Its features have no deviation that batch normalisation could divide by."""
+    method = create_method(name, dim=4, ways=1)
+    assert isinstance(method, NetworkMethod)
+    network = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4))
+    task = Episode(torch.randn(2, 1, 6), torch.zeros(2, 1, dtype=torch.int64), torch.randn(2, 1, 6), 1)
+    assert torch.equal(method.adapted(network, task), torch.zeros(2, 1, 1))
+    method.adapted_loss(network, task, torch.zeros(2, 1, dtype=torch.int64))[0].backward()
+    assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in network.parameters())
+
+
 def test_maml_fits_ten_steps_once_trained_also_without_autograd() -> None:
     method = create_method("maml", dim=WIDTH, ways=3, learning_rate=0.3).double()
     assert isinstance(method, NetworkMethod)

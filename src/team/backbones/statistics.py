@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 
@@ -38,5 +38,6 @@ def _normalise_groups(layer: _BatchNorm, points: int | None, inputs: Tensor) -> 
     groups = len(inputs) // points
     weight = None if layer.weight is None else layer.weight.repeat(groups)
     bias = None if layer.bias is None else layer.bias.repeat(groups)
-    result = F.batch_norm(folded, None, None, weight, bias, training=True, eps=layer.eps)
+    # As F.batch_norm does, but one value for a channel, whose deviation is 0, is no error.
+    result = torch.batch_norm(folded, weight, bias, None, None, True, 0.0, layer.eps, torch.backends.cudnn.enabled)
     return result.reshape(grouped.shape).transpose(0, 1).reshape(inputs.shape)
