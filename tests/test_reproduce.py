@@ -12,7 +12,7 @@ import torch
 
 from team.data.images import ImageSet
 from team.data.sampling import Sampling
-from team.model import load_model
+from team.model import Model, load_model
 from team.recipes import RECIPES, Variant, conv4, reproduce, run
 from team.recipes.__main__ import main as train_cells
 from team.recipes.run import Runner
@@ -58,6 +58,36 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setitem(RECIPES, recipe.name, small)
     monkeypatch.setattr(reproduce, "list_weights", list)
     return parts
+
+
+def test_cells_may_start_from_a_model_pre_trained_before_on_the_same_images(asked: list[str], tmp_path: Path) -> None:
+    recipe = RECIPES["cub-conv4"]
+    first = Runner(recipe, tmp_path / "first", show=False)
+    assert recipe.pretrain is not None
+    first.pretrain(recipe.pretrain)
+    started = Runner(recipe, tmp_path / "second", show=False, pretrained=first.pretrained_path)
+    started.train_cell("baseline", 1)
+    assert [path.name for path in (tmp_path / "second").iterdir()] == ["cub-conv4-1shot-baseline"]
+    first.train_cell("baseline", 1)
+    both = [load_model(runner.model_path("baseline", 1)) for runner in (first, started)]
+    assert both[0].info["pretraining"] == both[1].info["pretraining"]
+    states = [model.network.state_dict() for model in both]
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+
+
+def test_a_model_pre_trained_on_other_images_or_not_at_all_is_no_start(asked: list[str], tmp_path: Path) -> None:
+    recipe = RECIPES["cub-conv4"]
+    model = Model.create("conv4", "team", 32)
+    for about in ({}, {"pretraining": {"data": "checksum of test"}}):
+        model.info = dict(about)
+        model.save(tmp_path / "model.safetensors")
+        runner = Runner(recipe, tmp_path, show=False, pretrained=tmp_path / "model.safetensors")
+        with pytest.raises(ValueError, match="was pre-trained on other images than the training classes of cub-conv4"):
+            runner.train_cell("baseline", 1)
+    model.info = {}
+    model.save(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="does not say how it was pre-trained"):
+        model.start_from(tmp_path / "model.safetensors")
 
 
 def test_a_cell_goes_from_recipe_to_result_file(asked: list[str], tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ class Model:
     def start_from(self, path: AnyPath) -> None:
         """Take the network, and the story of its pre-training, from the model in this file."""
         begun = load_model(path)
-        self.network.load_state_dict(begun.network.state_dict())
+        if "pretraining" not in begun.info:
+            raise CheckpointError(f"{path} does not say how it was pre-trained; start from a model that a recipe made")
+        load_into(self.network, begun.network.state_dict(), str(path))
         self.info["pretraining"] = begun.info["pretraining"]
 
     def save(self, path: AnyPath) -> None:

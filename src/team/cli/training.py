@@ -14,6 +14,7 @@ def train(
     root: Path | None = None,
     runs: Path = Path("runs"),
     device: str = "auto",
+    pretrained: str = "",
 ) -> None:
     """Train one cell of the tables by its recipe, e.g. cifar100-conv4-1shot-team; goes on where it was interrupted.
 
@@ -26,14 +27,20 @@ def train(
         root: Official files of the data set, if it is not prepared yet.
         runs: Folder for checkpoints, metrics and the trained model.
         device: auto, cpu or cuda.
+        pretrained: Start from this model, a file or e.g. cub-conv4-pretrained of the package, and not from one
+            that is pre-trained first.
     """
     from team.recipes import parse_cell
     from team.recipes.run import Runner
     from team.training.distributed import start
+    from team.weights import weights_path
 
+    begun = weights_path(pretrained) if pretrained else None
     recipe, variant, shots = parse_cell(cell if method is None else f"{cell}-{method}")
     world, where = start(choose_device(device))
-    runner = Runner(recipe, runs, where, root, compile=where != "cpu" and world.size == 1, world=world)
+    runner = Runner(
+        recipe, runs, where, root, compile=where != "cpu" and world.size == 1, world=world, pretrained=begun
+    )
     outcome = runner.train_cell(variant, shots)
     if not world.first:
         return

@@ -19,6 +19,7 @@ from team.recipes import parse_cell
 from team.recipes.partitions import fill_partition
 from team.recipes.run import Runner
 from team.recipes.tables import TEST_EPISODES
+from team.weights import weights_path
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of checkpoints and models")
     parser.add_argument("--results", type=Path, help="evaluate the test classes and write result files here")
     parser.add_argument("--root", type=Path, help="official files of the data set, if it is not prepared yet")
+    parser.add_argument("--pretrained", help="start from this model of the package, or file, and pre-train nothing")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seconds", type=float, help="stop after this long; started again, it goes on")
     parser.add_argument("--quick", action="store_true", help="a few episodes, to see that everything runs")
@@ -48,7 +50,9 @@ def _run(chosen: argparse.Namespace) -> None:
     for cell, recipe, variant, shots in cells:
         if recipe.name not in runners:
             recipe = recipe.quick() if chosen.quick else recipe
-            runners[recipe.name] = Runner(recipe, runs, chosen.device, chosen.root, compile=chosen.device != "cpu")
+            begun = weights_path(chosen.pretrained) if chosen.pretrained else None
+            gpu = chosen.device != "cpu"
+            runners[recipe.name] = Runner(recipe, runs, chosen.device, chosen.root, compile=gpu, pretrained=begun)
         runner = runners[recipe.name]
         several = runner.recipe.partitions > 1
         numbers = chosen.partitions if several and chosen.partitions else range(runner.recipe.partitions)

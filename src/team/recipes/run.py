@@ -18,7 +18,7 @@ from team.data.sampling import BALANCED, Sampling
 from team.evaluation.embed import by_class, embed, evaluate_images
 from team.evaluation.evaluate import Evaluation, evaluate
 from team.model import Model, average_models, load_model
-from team.provenance import commit, hardware
+from team.recipes.facts import cell_facts
 from team.recipes.recipe import Recipe, Variant
 from team.results import Result, describe, write_result
 from team.training.checkpoint import CheckpointError
@@ -42,6 +42,8 @@ class Runner:
     compile: bool = False
     show: bool = True
     world: World = field(default_factory=World)
+    pretrained: Path | None = None
+    """A model, pre-trained on the same images, to start cells from, in place of the recipe's pre-training."""
     _loaded: dict[str, ImageSet] = field(default_factory=dict, repr=False)
     _pretraining: Outcome | None = field(default=None, init=False, repr=False)
 
@@ -72,6 +74,8 @@ class Runner:
 
     @property
     def pretrained_path(self) -> Path:
+        if self.pretrained is not None:
+            return self.pretrained
         return self.folder / f"{(self.recipe.start or self.recipe).name}-pretrained" / "best.safetensors"
 
     def pretrain(self, settings: PretrainSettings, *, time_limit: float | None = None) -> Outcome:
@@ -109,7 +113,9 @@ class Runner:
         either, the outcome is not complete, and the model is left for another time.
         """
         began, left = time.monotonic(), time_limit
-        if self.recipe.pretrain is not None:
+        if self.pretrained is not None:
+            self._check_pretrained(self.pretrained)
+        elif self.recipe.pretrain is not None:
             outcome = self.pretrain(self.recipe.pretrain, time_limit=time_limit)
             if not outcome.complete:
                 return outcome
@@ -132,12 +138,21 @@ class Runner:
             outcome.best = made.info["training"]["validation_accuracy"]
         return outcome
 
+    def _check_pretrained(self, path: Path) -> None:
+        """Raise unless this model saw the recipe's training images and no others: they may not be test images here."""
+        data = load_model(path).info.get("pretraining", {}).get("data")
+        if data != self.images("train").checksum:
+            raise ValueError(
+                f"{path} was pre-trained on other images than the training classes of {self.recipe.name}; "
+                "give a model of this data set and split"
+            )
+
     def _train_member(
         self, variant: Variant, shots: int, number: int, folder: Path, time_limit: float | None
     ) -> Outcome:
         """One training of a cell, in a folder of its own."""
         model = self._fresh(variant)
-        if self.recipe.pretrain is not None:
+        if self.recipe.pretrain is not None or self.pretrained is not None:
             model.start_from(self.pretrained_path)
         settings = self.recipe.settings(variant, shots)
         settings = replace(settings, seed=settings.seed + number)
@@ -194,37 +209,8 @@ class Runner:
         Weights trained for another number of shots, or on one partition of several, give a result of another name.
         """
         evaluation = self._scorer(model, self.images("test"), variant, shots, episodes, seed, sampling)()
-        recipe, training = self.recipe, model.info.get("training", {})
-        facts: dict[str, Any] = {
-            "cell": self._result_name(model, variant, shots, sampling),
-            "dataset": recipe.dataset,
-            "split": recipe.split,
-            "backbone": recipe.backbone,
-            "method": variant,
-            "recipe": recipe.name,
-            "input": f"{recipe.size}×{recipe.size}" + (", bounding boxes cropped" if recipe.dataset == "cub" else ""),
-            "views": 2 if model.backbone_options.get("mirror") else 1,
-            "batch_normalisation": recipe.settings(variant, shots).statistics,
-            "method_options": model.method_options,
-            "temperature": float(model.method.temperature.detach()),
-            "temperature_choice": model.info.get("temperature"),
-            "unlabelled": recipe.settings(variant, shots).validation_unlabelled,
-            "chosen_on": "validation classes",
-            "validation_accuracy": training.get("validation_accuracy"),
-            "seed": recipe.episodic.seed,
-            "members": recipe.members,
-            "settings": {
-                "pretraining": model.info.get("pretraining", {}).get("settings"),
-                "training": training.get("settings"),
-            },
-            "data": {"train": training.get("data"), "test": self.images("test").checksum},
-            "commit": {"training": training.get("commit", ""), "evaluation": commit()},
-            "hardware": {"training": training.get("hardware", ""), "evaluation": hardware(self.device)},
-            "training_seconds": {
-                "pretraining": model.info.get("pretraining", {}).get("seconds"),
-                "training": training.get("seconds"),
-            },
-        }
+        name = self._result_name(model, variant, shots, sampling)
+        facts = cell_facts(self.recipe, model, variant, shots, name, self.images("test").checksum, self.device)
         result = describe(facts, evaluation)
         if results is not None:
             write_result(results, result, evaluation)
