@@ -87,7 +87,7 @@ def evaluate(
     drawing = Sampling(sampling, concentration, present)
     model = load_model(weights_path(name))
     if model.info.get("recipe") not in RECIPES:
-        raise ValueError(f"{name} was not made by a recipe of this version, so its data set is not known")
+        raise ValueError(f"{name} is no cell that a recipe of this version trained, so its data set is not known")
     runner = Runner(RECIPES[model.info["recipe"]], Path("runs"), choose_device(device), root)
     shots = shots or int(model.info["training"]["settings"]["shots"])
     variant = model.info["variant"]
