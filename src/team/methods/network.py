@@ -29,7 +29,7 @@ class NetworkMethod(Method):
     :meth:`adapted` takes the network and episodes of images; training and ``evaluate_images`` call it. Given features,
     as every method can be called, there is no network to fit, and the head alone is. Episodes are fitted one after
     another, in float32. (Side by side, each convolution has weights for every episode: that is several times slower on
-    a CPU, and no faster on a GPU where the step is a CUDA graph.)
+    a CPU, and hardly faster on a GPU where the step is a CUDA graph.)
 
     Batch normalisation goes by the images of each pass, support or queries, as the authors of these methods have it:
     a network that has such layers lets queries see one another, which the paper's tables mark "BN".
