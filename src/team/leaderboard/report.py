@@ -106,7 +106,7 @@ def write_markdown(leaderboard: dict[str, Any], path: Path, picture: Path) -> No
         parts += [f"## {board.title}\n", markdown_table(board.headings, list(board.shown()))]
     if any(cell["network"] == "own" for cell in leaderboard["cells"]):
         parts.append("† with a network and weights trained for this method.\n")
-    if any(cell["hardware"] != usual_hardware(leaderboard["cells"]) for cell in leaderboard["cells"]):
+    if len({cell["hardware"] for cell in leaderboard["cells"]}) > 1:
         parts.append("‡ on other hardware than the rest, see the end of this page.\n")
     parts += ["## Paired differences\n", _differences(found), "## Settings, chosen on validation classes\n"]
     parts.append(_settings(found))
