@@ -84,6 +84,10 @@ def test_a_model_pre_trained_on_other_images_or_not_at_all_is_no_start(asked: li
         runner = Runner(recipe, tmp_path, show=False, pretrained=tmp_path / "model.safetensors")
         with pytest.raises(ValueError, match="was pre-trained on other images than the training classes of cub-conv4"):
             runner.train_cell("baseline", 1)
+    model.info = {"pretraining": {"data": "checksum of train"}, "training": {}}
+    model.save(tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="was trained on episodes already"):
+        runner.train_cell("baseline", 1)
     model.info = {}
     model.save(tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match="does not say how it was pre-trained"):

@@ -139,13 +139,18 @@ class Runner:
         return outcome
 
     def _check_pretrained(self, path: Path) -> None:
-        """Raise unless this model saw the recipe's training images and no others: they may not be test images here."""
-        data = load_model(path).info.get("pretraining", {}).get("data")
-        if data != self.images("train").checksum:
+        """Raise unless this model was pre-trained on the recipe's training images, and neither on others nor further.
+
+        Others may be test images here, and of what came later the new model would not tell.
+        """
+        about = load_model(path).info
+        if about.get("pretraining", {}).get("data") != self.images("train").checksum:
             raise ValueError(
                 f"{path} was pre-trained on other images than the training classes of {self.recipe.name}; "
                 "give a model of this data set and split"
             )
+        if "training" in about:
+            raise ValueError(f"{path} was trained on episodes already; give a model that was only pre-trained")
 
     def _train_member(
         self, variant: Variant, shots: int, number: int, folder: Path, time_limit: float | None
