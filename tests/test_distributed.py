@@ -44,8 +44,7 @@ settings = EpisodicSettings(
     episodes=16, per_step=4, queries=5, validate_every=8, validation_episodes=5, seen_prototypes=True
 )
 train(EpisodicTraining(model, images, images, settings), Path(sys.argv[1]) / "after", show=False, world=world)
-if world.size > 1:
-    torch.distributed.destroy_process_group()
+world.leave()
 """
 
 

@@ -42,6 +42,7 @@ def train(
         recipe, runs, where, root, compile=where != "cpu" and world.size == 1, world=world, pretrained=begun
     )
     outcome = runner.train_cell(variant, shots)
+    world.leave()
     if not world.first:
         return
     print(f"validation accuracy {outcome.best:.2f} %; the model is {runner.model_path(variant, shots)}")

@@ -6,6 +6,7 @@ step is the same, up to rounding, whatever the number of processes.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,6 +60,13 @@ class World:
             said = said.cuda()
         distributed.broadcast(said, 0)
         return float(said)
+
+    def leave(self) -> None:
+        """Part from the other processes once all are done: without it, some may abort when they exit."""
+        if self.size > 1:
+            gc.collect()  # modules wrapped for training together hold on to threads
+            distributed.barrier()
+            distributed.destroy_process_group()
 
 
 def start(device: str) -> tuple[World, str]:
