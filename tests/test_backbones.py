@@ -86,7 +86,7 @@ def test_a_network_that_gives_a_feature_map_is_turned_away() -> None:
         ("resnet18", {"blocks": 0}, ValueError, "blocks must be a whole number, 1 or more, not 0"),
         ("resnet18", {"pool": 0.5}, ValueError, "pool must be at least 1 and finite, not 0.5"),
         ("resnet18", {"stem": "none"}, ValueError, "stem must be 'large' or 'small', not 'none'"),
-        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has blocks, mirror, pool, stem"),
+        ("resnet18", {"width": 3}, TypeError, "resnet18 has no option width; it has blocks, mirror, pool, stem, zoom"),
     ],
 )
 def test_unknown_names_and_options_are_turned_away(

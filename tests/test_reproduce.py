@@ -18,6 +18,7 @@ from team.recipes.__main__ import main as train_cells
 from team.recipes.run import Runner
 from team.recipes.tables import PAPER, TABLES
 from team.results import read_results
+from team.training.checkpoint import CheckpointError
 
 
 def stripes(part: str, classes: int, each: int = 18) -> ImageSet:
@@ -165,6 +166,28 @@ def test_a_cell_may_be_the_mean_of_trainings_with_other_seeds(asked: list[str], 
     assert path.stat().st_mtime_ns == written, "what is done is not done again"
     assert not Runner(recipe, tmp_path / "late", show=False).train_cell("team", 1, time_limit=0).complete
     assert "test" not in asked
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_what_has_no_weights_may_be_changed_once_a_cell_is_trained(
+    asked: list[str], tmp_path: Path, members: int
+) -> None:
+    start = RECIPES["cub-conv4"]
+    recipe = replace(start, name="cub-conv4-mean", start=start, members=members, at_test={"mirror": False})
+    runner = Runner(recipe, tmp_path / "runs", show=False)
+    outcome = runner.train_cell("team", 1)
+    path = runner.model_path("team", 1)
+    model, folder = load_model(path), path.parent if members == 1 else path.parent / "member-0"
+    trained = load_model(folder / "best.safetensors")
+    assert (trained.backbone_options["mirror"], model.backbone_options["mirror"]) == (True, False)
+    assert trained.network.views == 2
+    assert model.network.views == 1
+    assert outcome.best == model.info["training"]["validation_accuracy"]
+    again = replace(runner, recipe=replace(recipe, at_test={"mirror": True}))
+    again.train_cell("team", 1)
+    assert load_model(path).network.views == 2, "another choice is another model"
+    with pytest.raises(CheckpointError, match=r"the network with \{'filters': 8\} .* made for another network"):
+        model.with_backbone_options({"filters": 8})
 
 
 @pytest.mark.parametrize("variant", ["team", "maml", "gnn"])

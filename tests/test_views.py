@@ -77,6 +77,24 @@ def test_mirrored_features_are_the_mean_of_both_views_at_test_only(name: str) ->
     torch.testing.assert_close(both(images), plain(images))
 
 
+def test_zoomed_features_are_the_mean_of_three_sizes_at_test_only() -> None:
+    both, mirrored = create_backbone("resnet18", zoom=True, mirror=True), create_backbone("resnet18", mirror=True)
+    zoomed, plain = create_backbone("resnet18", zoom=True), create_backbone("resnet18")
+    for network in (both, mirrored, zoomed):
+        network.load_state_dict(plain.state_dict())
+    networks = [both, mirrored, zoomed, plain]
+    assert [network.eval().views for network in networks] == [6, 2, 3, 1]
+    images = torch.randn(2, 3, 80, 80)
+    larger = F.interpolate(images, (90, 90), mode="bilinear")
+    middle = F.interpolate(images[..., 8:72, 8:72], (80, 80), mode="bilinear")
+    for network, single in ((zoomed, plain), (both, mirrored)):
+        expected = (single(images) + single(larger) + single(middle)) / 3
+        torch.testing.assert_close(network(images), expected, rtol=1e-4, atol=1e-5)
+    assert zoomed(images[..., :72]).shape == (2, 512)
+    zoomed.train(), plain.train()
+    torch.testing.assert_close(zoomed(images), plain(images))
+
+
 def test_features_of_two_views_are_not_taken_for_those_of_one() -> None:
     model, mirrored = tiny_model(), tiny_model()
     mirrored.network.mirror, mirrored.backbone_options = True, {"filters": 4, "mirror": True}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,13 @@ class Model:
             raise CheckpointError(f"{path} does not say how it was pre-trained; start from a model that a recipe made")
         load_into(self.network, begun.network.state_dict(), str(path))
         self.info["pretraining"] = begun.info["pretraining"]
+
+    def with_backbone_options(self, options: dict[str, Any]) -> Model:
+        """The same model with other options of its backbone, none of which changes the weights there are."""
+        backbone_options = self.backbone_options | options
+        network = create_backbone(self.backbone, **backbone_options)
+        load_into(network, self.network.state_dict(), f"the network with {options}")
+        return replace(self, network=network.train(self.network.training), backbone_options=backbone_options)
 
     def save(self, path: AnyPath) -> None:
         tensors = with_prefix("network", self.network.state_dict()) | with_prefix("method", self.method.state_dict())

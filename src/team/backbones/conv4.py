@@ -18,7 +18,7 @@ class Conv4(Backbone):
     """
 
     def __init__(self, *, filters: int = 64, mirror: bool = False) -> None:
-        super().__init__(mirror)
+        super().__init__(mirror=mirror)
         self.dim = 4 * filters
         channels = [3, filters, filters, filters, filters]
         self.blocks = nn.Sequential(*(_block(*pair) for pair in pairwise(channels)))

@@ -20,15 +20,17 @@ class ResNet18(Backbone):
 
     blocks: how many of the last of the eight blocks give features, one after another; 2 make ``[n, 1024]``. The one
         before the last is less used to the training classes, and helps with new ones
-    mirror: average the features of each image and its mirror image at test, see :class:`Backbone`
+    mirror, zoom: average the features of several views of each image at test, see :class:`Backbone`
     pool: features are the generalised mean of this order over all places, (mean xᵖ)^(1/p): 1 is the mean, as in the
         paper; the higher it is, the more do those places count where a feature is strong
     stem: "large" makes images four times smaller before the first block, as in the paper; "small", a 3×3 convolution
         that keeps their size, is what SimpleShot, TIM and others use for images of 84×84
     """
 
-    def __init__(self, *, blocks: int = 1, mirror: bool = False, pool: float = 1.0, stem: Stem = "large") -> None:
-        super().__init__(mirror)
+    def __init__(
+        self, *, blocks: int = 1, mirror: bool = False, pool: float = 1.0, stem: Stem = "large", zoom: bool = False
+    ) -> None:
+        super().__init__(mirror=mirror, zoom=zoom)
         if not 1 <= pool < math.inf:
             raise ValueError(f"pool must be at least 1 and finite, not {pool}")
         check_whole(1, blocks=blocks)

@@ -26,7 +26,7 @@ def cell_facts(
         "method": variant,
         "recipe": recipe.name,
         "input": f"{recipe.size}×{recipe.size}" + (", bounding boxes cropped" if recipe.dataset == "cub" else ""),
-        "views": 2 if model.backbone_options.get("mirror") else 1,
+        "views": getattr(model.network, "views", 1),
         "batch_normalisation": settings.statistics,
         "method_options": model.method_options,
         "temperature": float(model.method.temperature.detach()),

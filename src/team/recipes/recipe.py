@@ -68,6 +68,8 @@ class Recipe:
     """Side of the network's input in pre-training, where it is another; pooled features allow for it."""
     encoding: str = "exact"
     backbone_options: dict[str, Any] = field(default_factory=dict)
+    at_test: dict[str, Any] = field(default_factory=dict)
+    """Options of the backbone, none of which has weights, that are changed once a cell is trained."""
     method: dict[str, Any] = field(default_factory=dict)
     by_variant: dict[str, dict[str, Any]] = field(default_factory=dict)
     by_shots: dict[int, dict[str, Any]] = field(default_factory=dict)

@@ -130,10 +130,12 @@ class Runner:
         if self.world.first:
             best = [load_model(place / "best.safetensors") for place in folders]
             model = best[0] if count == 1 else average_models(best)
+            if self.recipe.at_test:
+                model = model.with_backbone_options(self.recipe.at_test)
             made = _finished(self.model_path(variant, shots), model)
             if made is None:
-                if count > 1:
-                    self._describe_mean(model, variant, shots)
+                if count > 1 or self.recipe.at_test:
+                    self._describe_changed(model, variant, shots)
                 made = self.finish(model, variant, shots)
             outcome.best = made.info["training"]["validation_accuracy"]
         return outcome
@@ -165,11 +167,12 @@ class Runner:
         objective.name = self.recipe.cell(variant, shots) + (f", member {number}" if self.recipe.members > 1 else "")
         return train(objective, folder, time_limit=time_limit, show=self.show, world=self.world)
 
-    def _describe_mean(self, model: Model, variant: Variant, shots: int) -> None:
-        """Put accuracy and time of the mean of several trainings in the place of those of the first."""
+    def _describe_changed(self, model: Model, variant: Variant, shots: int) -> None:
+        """Put the model's own accuracy, and the time of all its trainings, in the place of those of the first."""
         episodes = self.recipe.settings(variant, shots).validation_episodes
         score = self._scorer(model, self.images("val"), variant, shots, episodes, 1)
-        seconds = sum(member["seconds"] for member in model.info["members"])
+        trainings = model.info.get("members", [model.info["training"]])
+        seconds = sum(training["seconds"] for training in trainings)
         model.info["training"] |= {"validation_accuracy": score().mean, "seconds": seconds}
 
     def finish(self, model: Model, variant: Variant, shots: int) -> Model:
@@ -288,7 +291,8 @@ def _finished(path: Path, best: Model) -> Model | None:
     except CheckpointError:  # there is none yet, or it is damaged
         return None
     what = "members" if "members" in best.info else "training"
-    return made if made.info.get(what) == best.info[what] else None
+    same = made.info.get(what) == best.info[what] and made.backbone_options == best.backbone_options
+    return made if same else None
 
 
 @torch.no_grad()

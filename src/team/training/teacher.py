@@ -40,7 +40,8 @@ class Teacher:
         self.directions = F.normalize(prototypes_by_class(features - self.centre, train), dim=-1)
         if isinstance(network, Backbone):
             network = copy(network)  # the weights stay the same
-            network.mirror = False  # the learner sees one view of an image at a time, and so does its teacher
+            # The learner sees one view of an image at a time, and so does its teacher.
+            network.mirror = network.zoom = False
         self.forward = Forward(network, size, augmentation, compile)
 
     @torch.no_grad()
