@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,10 +181,7 @@ def test_a_method_with_its_own_weights_runs_with_these_or_is_said_not_to_be_run(
     assert [cell["method"] for cell in own] == ["masked-soft-kmeans"] * 2
     assert own[0]["chosen"] is None
     missing = {(entry["weights"], *entry["methods"]) for entry in board["not_run"]}
-    assert missing == {
-        ("folder-conv4-5shot-baseline", "protonet"),
-        ("folder-conv4-5shot-masked-soft-kmeans", "masked-soft-kmeans"),
-    }
+    assert missing == {("folder-conv4-5shot-masked-soft-kmeans", "masked-soft-kmeans")}
     page = (tmp_path / "results" / "leaderboard.md").read_text()
     assert "| masked-soft-kmeans † |" in page
     assert "Not run: masked-soft-kmeans; there are no such weights: folder-conv4-5shot-masked-soft-kmeans" in page
@@ -236,6 +234,58 @@ def test_a_run_replaces_the_tables_it_asks_for_and_keeps_the_others(
         write_leaderboard(other, results, root=pictures)
 
 
+def test_a_method_joins_a_table_whose_reference_is_as_it_was(chosen: Selection, pictures: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    before = write_leaderboard(replace(chosen, methods=("team+", "protonet")), results, choose=True, root=pictures)
+    joined = write_leaderboard(replace(chosen, methods=("team+", "simpleshot")), results, choose=True, root=pictures)
+    assert Counter(cell["method"] for cell in joined["cells"]) == {"team+": 2, "protonet": 2, "simpleshot": 2}
+    assert [cell for cell in joined["cells"] if cell["method"] == "protonet"] == [
+        cell for cell in before["cells"] if cell["method"] == "protonet"
+    ]
+    path = results / "leaderboard" / "leaderboard.json"
+    for cell in joined["cells"]:
+        cell["commit"] = "another" if cell["method"] == "protonet" else "one"
+        if cell["method"] == "team+" and cell["sampling"] == "balanced":
+            cell["mean"] += 0.5
+    path.write_text(json.dumps(joined))
+    write_report(joined, results)
+    page = (results / "leaderboard.md").read_text()
+    assert "- Commit another: folder, ConvNet trained as ProtoNet (protonet)." in page
+    assert "- Commit one: folder, ConvNet trained as ProtoNet." in page
+    again = write_leaderboard(replace(chosen, methods=("team+", "simpleshot")), results, root=pictures)
+    kept = [cell["sampling"] for cell in again["cells"] if cell["method"] == "protonet"]
+    assert kept == ["dirichlet(2)"], "what was compared with another figure of team+ goes"
+
+
+def test_weights_trained_with_another_number_of_shots_do_where_there_are_no_others(
+    chosen: Selection, pictures: Path, tmp_path: Path
+) -> None:
+    folder = chosen.folder
+    assert folder is not None
+    (folder / "folder-conv4-1shot-baseline.safetensors").rename(folder / "folder-conv4-4shot-baseline.safetensors")
+    both = replace(chosen, shots=(1, 5), methods=("simpleshot",))
+    board = write_leaderboard(both, tmp_path / "results", choose=True, root=pictures)
+    assert [cell["shots"] for cell in board["cells"]] == [1, 1, 5, 5]
+    assert {cell["weights"] for cell in board["cells"]} == {"folder-conv4-4shot-baseline"}
+    settings = read_settings(tmp_path / "results" / "leaderboard" / "settings.json")
+    assert len(settings) == 4, "each number of shots has settings of its own"
+    page = (tmp_path / "results" / "leaderboard.md").read_text()
+    assert "- folder, ConvNet trained as ProtoNet, 1-shot: features of folder-conv4-4shot-baseline." in page
+    tiny_model(seed=2).save(folder / "folder-conv4-7shot-baseline.safetensors")
+    near = {weights.shots: weights.name for weights in replace(both, shots=(1, 7, 8)).weights()}
+    assert near == {1: "folder-conv4-4shot-baseline"} | dict.fromkeys((7, 8), "folder-conv4-7shot-baseline")
+    own = replace(both, methods=("maml",), shots=(5,))
+    tiny_model(seed=2).save(folder / "folder-conv4-1shot-maml.safetensors")
+    assert [weights.path for weights in own.weights()] == [None], "what brings its own network is as it was trained"
+
+
+def test_a_data_set_may_have_no_recipe_for_a_backbone() -> None:
+    chosen = Selection(datasets=("miniimagenet", "cub"), backbones=("conv4", "resnet18-mean"))
+    assert chosen.recipes() == ["miniimagenet-conv4", "miniimagenet-resnet18-mean", "cub-conv4"]
+    with pytest.raises(ValueError, match="there is no recipe cub-resnet18-mean"):
+        Selection(datasets=("cub",), backbones=("conv4", "resnet18-mean"))
+
+
 def test_what_has_no_settings_or_no_weights_is_named_before_work(chosen: Selection, pictures: Path) -> None:
     with pytest.raises(
         ValueError, match=r"no setting was chosen for protonet \(folder-.*, balanced\); run once with --t"
@@ -253,7 +303,7 @@ def test_what_has_no_settings_or_no_weights_is_named_before_work(chosen: Selecti
 
 
 def cell(method: str, right: list[int], network: str = "team") -> dict[str, Any]:
-    place = {"dataset": "cub", "backbone": "conv4", "shots": 1, "sampling": "balanced", "weights": network}
+    place = {"recipe": "cub-conv4", "shots": 1, "sampling": "balanced", "weights": network}
     return place | {"method": method, "network": network, "right": right, "mean": sum(right) / len(right) / 0.75}
 
 

@@ -12,6 +12,7 @@ import torch
 
 from team.data.images import ImageSet
 from team.data.sampling import Sampling
+from team.evaluation import features
 from team.model import Model, load_model
 from team.recipes import RECIPES, Variant, conv4, reproduce, run
 from team.recipes.__main__ import main as train_cells
@@ -112,7 +113,10 @@ def test_a_cell_goes_from_recipe_to_result_file(asked: list[str], tmp_path: Path
     assert sum(accuracies) / 1000 == pytest.approx(facts["mean"], abs=1e-3)
 
 
-def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_path: Path) -> None:
+def test_test_images_are_read_last_and_only_to_evaluate(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEAM_CACHE", str(tmp_path / "cache"))
     runner = Runner(RECIPES["cub-conv4"], tmp_path / "runs", show=False)
     runner.train_cell("team", 1)
     assert set(asked) == {"train", "val"}
@@ -133,6 +137,12 @@ def test_test_images_are_read_last_and_only_to_evaluate(asked: list[str], tmp_pa
     assert result.facts["temperature_choice"] == model.info["temperature"]
     other = runner.evaluate_cell(model, "team", 2, tmp_path / "results", episodes=10)
     assert (other.cell, other.facts["shots"]) == ("cub-conv4-1shot-team-at-2shot", 2)
+    weights = runner.model_path("team", 1)
+    for _ in range(2):
+        monkeypatch.setattr(run, "embed", None)  # features come from the cache, where they are put the first time
+        kept = runner.evaluate_cell(model, "team", 1, None, episodes=10, weights=weights)
+        assert kept.facts["mean"] == result.facts["mean"]
+        monkeypatch.setattr(features, "embed", None)
     written = {"cub-conv4-1shot-team", "cub-conv4-1shot-team-uniform", "cub-conv4-1shot-team-at-2shot"}
     assert set(read_results(tmp_path / "results")) == written
 

@@ -98,8 +98,9 @@ def leaderboard(
     Args:
         methods: Which ones; all of them if none is named.
         datasets: miniimagenet, cifar100, cub.
-        backbones: conv4, resnet18, where there are weights.
-        networks: Weights that give the features, by what they were trained as (baseline, tim, eam, team).
+        backbones: conv4, resnet18, or resnet18-mean (miniImageNet), where there are weights.
+        networks: Weights that give the features, by what they were trained as (baseline, tim, eam, team); where there
+            are none for a number of shots, those for the nearest one do.
         shots: Support images per class.
         samplings: How queries are drawn: balanced, dirichlet, uniform.
         concentration: Of the Dirichlet distribution.
@@ -109,8 +110,8 @@ def leaderboard(
         tune: Choose the methods' settings on validation classes first, and keep them in the results folder.
         weights: Folder of model files of one's own, named like those of the package.
         root: Official files of the data sets, if they are not prepared yet.
-        results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard. Tables there of
-            data sets and backbones that were not asked for stay.
+        results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard. Tables that were
+            not asked for stay, and rows that were not where team+ is measured again and has the same figures.
         device: auto, cpu or cuda.
         format: What to print.
     """

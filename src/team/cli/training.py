@@ -86,13 +86,16 @@ def evaluate(
         raise ValueError("name the weights once, e.g. team evaluate cifar100-conv4-5shot-team")
     name = name or weights
     drawing = Sampling(sampling, concentration, present)
-    model = load_model(weights_path(name))
+    path = weights_path(name)
+    model = load_model(path)
     if model.info.get("recipe") not in RECIPES:
         raise ValueError(f"{name} is no cell that a recipe of this version trained, so its data set is not known")
     runner = Runner(RECIPES[model.info["recipe"]], Path("runs"), choose_device(device), root)
     shots = shots or int(model.info["training"]["settings"]["shots"])
     variant = model.info["variant"]
-    result = runner.evaluate_cell(model, variant, shots, results, episodes=episodes, seed=seed, sampling=drawing)
+    result = runner.evaluate_cell(
+        model, variant, shots, results, episodes=episodes, seed=seed, sampling=drawing, weights=path
+    )
     print(
         f"{name}: {result} % on {episodes} test episodes of {result.facts['dataset']}, {shots}-shot, {drawing} "
         f"queries; calibration error {result.facts['calibration_error']:.1f} %"

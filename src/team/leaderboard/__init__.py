@@ -14,16 +14,16 @@ def write_leaderboard(
 ) -> dict[str, Any]:
     """Run the selection and write ``leaderboard.md`` and, in the folder ``leaderboard``, its JSON and its plot.
 
-    Tables there of data sets and backbones that the selection does not ask for stay as they are.
+    What the selection does not ask for stays there as it is, see :func:`team.leaderboard.run.keep_others`.
     choose: choose settings on validation classes first; otherwise those of ``leaderboard/settings.json`` are used
     """
-    from team.leaderboard.run import keep_other_tables, read_board, read_settings, run, tune
+    from team.leaderboard.run import keep_others, read_board, read_settings, run, tune
 
     folder = results / "leaderboard"
     earlier = read_board(folder / "leaderboard.json")
     settings = tune(selection, folder / "settings.json", device=device, root=root) if choose else None
     board = run(selection, settings or read_settings(folder / "settings.json"), device=device, root=root)
-    board = keep_other_tables(board, earlier, selection)
+    board = keep_others(board, earlier, selection)
     write_json(folder / "leaderboard.json", board)
     write_report(board, results)
     return board

@@ -62,19 +62,27 @@ def boards(leaderboard: dict[str, Any]) -> list[Board]:
     """The tables of a leaderboard, in the order of its cells; methods with their own network stand in each of them."""
     cells = leaderboard["cells"]
     hardware = usual_hardware(cells)
-    places = dict.fromkeys((cell["dataset"], cell["backbone"], cell["network"]) for cell in cells)
-    shared = [place for place in places if place[2] != "own"]
+    places = dict.fromkeys((cell["recipe"], cell["network"]) for cell in cells)
+    shared = [place for place in places if place[1] != "own"]
     found = []
-    for dataset, backbone, network in shared or places:
-        here = [cell for cell in cells if (cell["dataset"], cell["backbone"]) == (dataset, backbone)]
+    for recipe, network in shared or places:
+        here = [cell for cell in cells if cell["recipe"] == recipe and cell["network"] in (network, "own")]
         rows: dict[str, dict[tuple[int, str], Cell]] = {}
         for cell in here:
-            if cell["network"] in (network, "own"):
-                rows.setdefault(cell["method"], {})[cell["shots"], cell["sampling"]] = cell
+            rows.setdefault(cell["method"], {})[cell["shots"], cell["sampling"]] = cell
         columns = sorted({at for row in rows.values() for at in row})
-        title = f"{DATASETS.get(dataset, dataset)}, {BACKBONES.get(backbone, backbone)} "
-        found.append(Board(title + NETWORKS.get(network, f"trained as {network}"), columns, rows, hardware))
+        found.append(Board(_title(here[0], network), columns, rows, hardware))
     return found
+
+
+def _title(cell: Cell, network: str) -> str:
+    members = cell.get("members", 1)
+    mean = f", mean of {members}" if members > 1 else ""
+    dataset, backbone = (
+        DATASETS.get(cell["dataset"], cell["dataset"]),
+        BACKBONES.get(cell["backbone"], cell["backbone"]),
+    )
+    return f"{dataset}, {backbone}{mean} {NETWORKS.get(network, f'trained as {network}')}"
 
 
 def usual_hardware(cells: list[Cell]) -> str:
@@ -152,9 +160,15 @@ def _provenance(leaderboard: dict[str, Any], found: list[Board]) -> str:
     lines = [f"- {usual} test episodes for each figure, seed {about['seed']}."]
     titles: dict[str, list[str]] = {}
     for board in found:
-        [commit] = {cell["commit"] for row in board.rows.values() for cell in row.values()}
-        titles.setdefault(commit or "unknown", []).append(board.title)
+        commits = _methods_by([cell for row in board.rows.values() for cell in row.values()], "commit")
+        for number, (commit, methods) in enumerate(commits.items()):
+            title = f"{board.title} ({methods})" if number else board.title
+            titles.setdefault(commit or "unknown", []).append(title)
     lines += [f"- Commit {commit}: {'; '.join(names)}." for commit, names in titles.items()]
+    for board in found:
+        used = {(cell["shots"], cell["weights"]) for row in board.rows.values() for cell in row.values()}
+        other = sorted((shots, name) for shots, name in used if f"-{shots}shot-" not in name)
+        lines += [f"- {board.title}, {shots}-shot: features of {name}." for shots, name in other]
     lines += [f"- {count} test episodes: {methods}." for count, methods in counts.items() if count != usual]
     machines = _methods_by(cells, "hardware")
     lines += [

@@ -26,7 +26,7 @@ from team.recipes import RECIPES
 from team.recipes.run import Runner
 
 REFERENCE = "team+"
-_COLUMN = ("dataset", "backbone", "shots", "sampling")
+_COLUMN = ("recipe", "shots", "sampling")
 
 Cell = dict[str, Any]
 Settings = dict[str, dict[str, Any]]
@@ -40,11 +40,11 @@ def tune(selection: Selection, path: Path, *, device: str = "cpu", root: Path | 
         if weights.network == "own":
             continue  # trained as it is
         protocol = Protocol(weights.shots, sampling, selection.tuning_episodes, selection.seed + 1)
-        chosen = settings.setdefault(column(weights.name, sampling), {})
+        chosen = settings.setdefault(column(weights, sampling), {})
         for name in weights.methods:
             found = chosen[name] = bench.tune(name, protocol)
             shown = ", ".join(f"{key} {value}" for key, value in found["setting"].items())
-            _say(f"{weights.name}, {sampling}, {name}: {found['validation']:.2f} % of validation with {shown}")
+            _say(f"{column(weights, sampling)}, {name}: {found['validation']:.2f} % of validation with {shown}")
         write_json(path, settings)
     return settings
 
@@ -57,11 +57,11 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
         recipe = bench.runner.recipe
         protocol = Protocol(weights.shots, sampling, selection.episodes, selection.seed)
         for name in weights.methods:
-            chosen = None if weights.network == "own" else settings[column(weights.name, sampling)][name]
+            chosen = None if weights.network == "own" else settings[column(weights, sampling)][name]
             if chosen is None and bench.fits_network():
                 protocol = replace(protocol, episodes=selection.slow_episodes)
             outcome = bench.measure(name, None if chosen is None else chosen["setting"], protocol)
-            _say(f"{weights.name}, {sampling}, {name}: {outcome['mean']:.2f} ± {outcome['ci95']:.2f} %")
+            _say(f"{column(weights, sampling)}, {name}: {outcome['mean']:.2f} ± {outcome['ci95']:.2f} %")
             place = {
                 "method": name,
                 "recipe": weights.recipe,
@@ -70,6 +70,7 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
                 "backbone": recipe.backbone,
                 "network": weights.network,
                 "weights": weights.name,
+                "members": recipe.members,
                 "shots": weights.shots,
                 "sampling": str(sampling),
             }
@@ -93,18 +94,39 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
     return {"about": about, "cells": cells, "not_run": not_run}
 
 
-def keep_other_tables(board: dict[str, Any], earlier: dict[str, Any], selection: Selection) -> dict[str, Any]:
-    """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection's recipes."""
+def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selection) -> dict[str, Any]:
+    """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection.
+
+    Other tables stay. In a table that was asked for, a figure of another method stays if this run found its reference,
+    with which it was compared episode by episode, as it was.
+    """
     if earlier.get("about") != board["about"]:
         return board
     asked = selection.recipes()
-    parts = ("cells", "not_run")
-    return board | {part: board[part] + [x for x in earlier[part] if x["recipe"] not in asked] for part in parts}
+    now, before = ({_place(cell): cell["mean"] for cell in one["cells"]} for one in (board, earlier))
+
+    def stays(cell: Cell) -> bool:
+        if cell["recipe"] not in asked:
+            return True
+        if _place(cell) in now or cell["paired"] is None:
+            return False
+        reference = _place(cell | {"method": cell["paired"]["to"], "weights": cell["paired"]["weights"]})
+        return reference in now and now[reference] == before.get(reference)
+
+    run = {name for weights in selection.weights() for name in weights.methods}
+    missing = [one for one in earlier["not_run"] if one["recipe"] not in asked or not run & set(one["methods"])]
+    kept = [cell for cell in earlier["cells"] if stays(cell)]
+    return board | {"cells": board["cells"] + kept, "not_run": board["not_run"] + missing}
 
 
-def column(weights: str, sampling: Sampling) -> str:
+def _place(cell: Cell) -> tuple[Any, ...]:
+    """What a cell is the figure of."""
+    return tuple(cell[key] for key in (*_COLUMN, "method", "weights"))
+
+
+def column(weights: Weights, sampling: Sampling) -> str:
     """The name of a column of the leaderboard, in the file of settings."""
-    return f"{weights}, {sampling}"
+    return f"{weights.label}, {sampling}"
 
 
 def read_settings(path: Path) -> Settings:
@@ -185,7 +207,7 @@ def _check(selection: Selection, settings: Settings) -> None:
             continue
         checksum = file_checksum(weights.path)
         for sampling, name in product(selection.samplings, weights.methods):
-            where = column(weights.name, sampling)
+            where = column(weights, sampling)
             chosen = settings.get(where, {}).get(name)
             if chosen is None:
                 raise ValueError(f"no setting was chosen for {name} ({where}); run once with --tune")

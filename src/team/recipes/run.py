@@ -17,6 +17,7 @@ from team.data.images import ImageSet
 from team.data.sampling import BALANCED, Sampling
 from team.evaluation.embed import by_class, embed, evaluate_images
 from team.evaluation.evaluate import Evaluation, evaluate
+from team.evaluation.features import cached_features
 from team.model import Model, average_models, load_model
 from team.recipes.facts import cell_facts
 from team.recipes.recipe import Recipe, Variant
@@ -211,12 +212,14 @@ class Runner:
         episodes: int = 1000,
         seed: int = 0,
         sampling: Sampling = BALANCED,
+        weights: Path | None = None,
     ) -> Result:
         """The final figure of a cell on test episodes, with all that led to it; written to ``results`` if given.
 
         Weights trained for another number of shots, or on one partition of several, give a result of another name.
+        weights: the file the model was read from; features are then kept in the cache for another time
         """
-        evaluation = self._scorer(model, self.images("test"), variant, shots, episodes, seed, sampling)()
+        evaluation = self._scorer(model, self.images("test"), variant, shots, episodes, seed, sampling, weights)()
         name = self._result_name(model, variant, shots, sampling)
         facts = cell_facts(self.recipe, model, variant, shots, name, self.images("test").checksum, self.device)
         result = describe(facts, evaluation)
@@ -243,6 +246,7 @@ class Runner:
         episodes: int,
         seed: int,
         sampling: Sampling = BALANCED,
+        weights: Path | None = None,
     ) -> Callable[[], Evaluation]:
         """A function that evaluates the model as it then is; with running statistics images are embedded only once."""
         settings = self.recipe.settings(variant, shots)
@@ -257,7 +261,10 @@ class Runner:
         } | sampling.options()
         if settings.statistics == "episode":
             return lambda: evaluate_images(network, method, images, statistics="episode", size=model.size, **task)
-        features = by_class(embed(network, images.images, size=model.size), images)
+        if weights is None:
+            features = by_class(embed(network, images.images, size=model.size), images)
+        else:
+            features = cached_features(weights, images.checksum, lambda: images, device=self.device).by_class()
         return lambda: evaluate(method, features, **task)
 
     def _fresh(self, variant: Variant | None = None) -> Model:
