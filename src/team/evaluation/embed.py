@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -25,13 +25,26 @@ Statistics = Literal["running", "episode"]
 """What batch normalisation uses at test: the running statistics of training, or those of the episode itself (the
 transductive "BN" of the paper's tables)."""
 
+Precision = Literal["float32", "bfloat16"]
+"""What the layers of a network are computed in; features are float32 in any case."""
+
 
 @torch.no_grad()
-def embed(network: nn.Module, images: Tensor, *, size: int | None = None, batch: int | None = None) -> Tensor:
+def embed(
+    network: nn.Module,
+    images: Tensor,
+    *,
+    size: int | None = None,
+    batch: int | None = None,
+    precision: Precision | None = None,
+) -> Tensor:
     """Features float32 ``[n, d]`` of uint8 images ``[n, 3, H, W]``, on the network's device; size: its input's side.
 
     batch: images at a time; None takes many on a GPU and few on a CPU, whose cache what is computed has to fit into
+    precision: None takes :func:`usual_precision`
     """
+    if precision is not None and precision not in get_args(Precision):
+        raise ValueError(f"precision must be one of {', '.join(get_args(Precision))}, not {precision!r}")
     device = device_of(network)
     network.eval()
     if device.type == "cpu" and isinstance(network, Backbone):
@@ -39,8 +52,13 @@ def embed(network: nn.Module, images: Tensor, *, size: int | None = None, batch:
     batch = batch or (16 if device.type == "cpu" else 512)
     parts = []
     for chunk in torch.split(images, batch):
-        parts.append(_forward(network, chunk.to(device, non_blocking=True), size))
+        parts.append(_forward(network, chunk.to(device, non_blocking=True), size, precision))
     return torch.cat(parts)
+
+
+def usual_precision(device: torch.device | str) -> Precision:
+    """bfloat16 on a GPU, and float32 on a CPU: there bfloat16 pays only with matrix units for it (Intel's AMX)."""
+    return "bfloat16" if torch.device(device).type == "cuda" else "float32"
 
 
 def by_class(features: Tensor, images: ImageSet) -> dict[str, Tensor]:
@@ -113,7 +131,7 @@ def evaluate_images(
         return points[:, :support], points[:, support:asked], points[:, asked:]
 
     def episode_images(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
-        inputs = normalise(pixels[drawn.points.reshape(-1).to(device)], size)
+        inputs = _inputs(pixels[drawn.points.reshape(-1).to(device)], size)
         return split(inputs.reshape(*drawn.points.shape, *inputs.shape[1:]))
 
     def embed_episodes(drawn: EpisodeIndices) -> tuple[Tensor, Tensor, Tensor]:
@@ -133,8 +151,13 @@ def evaluate_images(
     )
 
 
-def _forward(network: nn.Module, images: Tensor, size: int | None) -> Tensor:
-    inputs = normalise(images, size).contiguous(memory_format=torch.channels_last)
-    with torch.autocast("cuda", torch.bfloat16, enabled=inputs.device.type == "cuda"):
+def _inputs(images: Tensor, size: int | None) -> Tensor:
+    return normalise(images, size).contiguous(memory_format=torch.channels_last)
+
+
+def _forward(network: nn.Module, images: Tensor, size: int | None, precision: Precision | None = None) -> Tensor:
+    inputs = _inputs(images, size)
+    precision = precision or usual_precision(inputs.device)
+    with torch.autocast(inputs.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
         features: Tensor = network(inputs)
     return features.float()

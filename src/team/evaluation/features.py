@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from team.data.images import ImageSet
-from team.evaluation.embed import embed
+from team.evaluation.embed import Precision, embed, usual_precision
 from team.files import cache_folder
 from team.model import load_model
 from team.provenance import file_checksum, source_checksum
@@ -50,12 +50,14 @@ def cached_features(
     *,
     each: int | None = None,
     device: str = "cpu",
+    precision: Precision | None = None,
     cache: Path | None = None,
 ) -> Features:
     """Features of an image set by the model in this file, with running statistics.
 
     data: the image set's checksum; ``images`` is called only if the features are not in the cache
     each: only so many images of every class, its first ones; None for all of them
+    precision: as :func:`embed` takes it
     cache: the folder, ``$TEAM_CACHE/features`` by default
     """
     key = {
@@ -63,7 +65,8 @@ def cached_features(
         "data": data,
         "each": each,
         "statistics": "running",
-        "device": torch.device(device).type,  # it decides the precision
+        "device": torch.device(device).type,
+        "precision": precision or usual_precision(device),
         "format": 1,
         "code": [source_checksum("team.backbones"), source_checksum("team.data.augment")],
     }
@@ -79,7 +82,7 @@ def cached_features(
         raise ValueError(f"{found.name} has the checksum {found.checksum}, not {data}: it has changed meanwhile")
     chosen = torch.ones_like(found.labels, dtype=torch.bool) if each is None else _first(found, each)
     model = load_model(weights)
-    values = embed(model.network.to(device), found.images[chosen], size=model.size)
+    values = embed(model.network.to(device), found.images[chosen], size=model.size, precision=precision)
     features = Features(values, found.labels[chosen].to(device), found.classes)
     info = {"key": key, "classes": found.classes, "name": found.name}
     save_checkpoint(path, {"features": features.values, "labels": features.labels}, info)

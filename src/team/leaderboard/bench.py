@@ -16,6 +16,7 @@ from team.data.glyphs import Part
 from team.data.request import Request
 from team.data.sampling import Sampling
 from team.evaluation import Evaluation, evaluate, evaluate_images
+from team.evaluation.embed import Precision, usual_precision
 from team.evaluation.features import Features, cached_features
 from team.leaderboard.settings import Setting, build, settings_of
 from team.leaderboard.store import Outcome, kept
@@ -51,6 +52,7 @@ class Bench:
 
     weights: Path
     runner: Runner
+    precision: Precision | None = None
     _by_class: dict[str, dict[str, Tensor]] = field(default_factory=dict, repr=False)
 
     def tune(self, name: str, protocol: Protocol) -> Outcome:
@@ -77,7 +79,7 @@ class Bench:
         """
         key = self._key("test", name, protocol) | {"setting": setting}
         if setting is None and self.fits_network():
-            del key["device"]  # hours on a CPU: what a GPU measured will do there too
+            del key["device"], key["precision"]  # hours on a CPU: what a GPU measured will do there too
         return kept("cell", key, lambda: self._measure(name, setting, protocol))
 
     def fits_network(self) -> bool:
@@ -131,7 +133,10 @@ class Bench:
     def features(self, part: Part, each: int | None = None) -> Features:
         """Features of a part of the data set, from the cache if they are there; each: see :func:`cached_features`."""
         images = partial(self.runner.images, part)
-        return cached_features(self.weights, self._data(part), images, each=each, device=self.runner.device)
+        device = self.runner.device
+        return cached_features(
+            self.weights, self._data(part), images, each=each, device=device, precision=self.precision
+        )
 
     def _data(self, part: Part) -> str:
         """The checksum of a part of the data set, without reading its images if it is prepared."""
@@ -150,5 +155,6 @@ class Bench:
             "training_data": self._data("train"),
             "protocol": protocol.options(),
             "device": torch.device(self.runner.device).type,
+            "precision": self.precision or usual_precision(self.runner.device),
             "code": [source_checksum(module) for module in (type(create_method(name)).__module__, *_CODE)],
         }

@@ -169,6 +169,8 @@ def _provenance(leaderboard: dict[str, Any], found: list[Board]) -> str:
         used = {(cell["shots"], cell["weights"]) for row in board.rows.values() for cell in row.values()}
         other = sorted((shots, name) for shots, name in used if f"-{shots}shot-" not in name)
         lines += [f"- {board.title}, {shots}-shot: features of {name}." for shots, name in other]
+        if any(cell.get("precision") == "bfloat16" for row in board.rows.values() for cell in row.values()):
+            lines.append(f"- {board.title}: features computed in bfloat16.")
     lines += [f"- {count} test episodes: {methods}." for count, methods in counts.items() if count != usual]
     machines = _methods_by(cells, "hardware")
     lines += [

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from team.data.sampling import Sampling
+from team.evaluation.embed import usual_precision
 from team.evaluation.evaluate import BLOCK
 from team.evaluation.paired import compare_accuracies
 from team.files import write_json
@@ -71,6 +72,7 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
                 "network": weights.network,
                 "weights": weights.name,
                 "members": recipe.members,
+                "precision": selection.precision or usual_precision(device),
                 "shots": weights.shots,
                 "sampling": str(sampling),
             }
@@ -192,7 +194,7 @@ def _columns(selection: Selection, device: str, root: Path | None) -> Iterator[t
             continue
         if runner is None or runner.recipe.name != weights.recipe:
             runner = Runner(RECIPES[weights.recipe], Path("runs"), device, root)
-        bench = Bench(weights.path, runner)
+        bench = Bench(weights.path, runner, selection.precision)
         for sampling in selection.samplings:
             yield bench, weights, sampling
 

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from team.data.sampling import BALANCED, Sampling
+from team.evaluation.embed import Precision
 from team.evaluation.evaluate import BLOCK
 from team.leaderboard.settings import TRAINED
 from team.methods import list_methods
@@ -46,6 +47,7 @@ class Selection:
         there are none, those trained with the nearest number of shots do
     episodes: of test classes; slow_episodes: the same for methods that fit the whole network to each of them
     tuning_episodes: of validation classes, for each setting that is tried
+    precision: what networks that give features are computed in, as :func:`team.evaluation.embed` takes it
     folder: of model files, ``<data set>-<backbone>-<shots>shot-<network or method>.safetensors``, which are taken
         before those that came with the package
     """
@@ -60,6 +62,7 @@ class Selection:
     slow_episodes: int = BLOCK
     tuning_episodes: int = 200
     seed: int = 0
+    precision: Precision | None = None
     folder: Path | None = None
 
     def __post_init__(self) -> None:
