@@ -226,6 +226,17 @@ def test_embedding_is_the_network_in_evaluation_whatever_the_batch() -> None:
     )
 
 
+def test_bfloat16_rounds_features_and_nothing_else() -> None:
+    network, images = used_network(filters=8), tiny_images(5, 3).images
+    exact, rounded = (embed(network, images, precision=precision) for precision in ("float32", "bfloat16"))
+    assert rounded.dtype == torch.float32
+    assert torch.equal(embed(network, images), exact), "a CPU computes in float32 unless told otherwise"
+    error = (rounded - exact).norm() / exact.norm()
+    assert 0 < error < 2**-6, "bfloat16 has 8 bits, and errors of layers add up"
+    with pytest.raises(ValueError, match="precision must be one of float32, bfloat16, not 'half'"):
+        embed(network, images, precision="half")
+
+
 def test_features_are_sorted_by_the_name_of_their_class() -> None:
     images = tiny_images(4, 5)
     features = torch.arange(20.0)[:, None]

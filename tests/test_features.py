@@ -56,13 +56,14 @@ def test_other_weights_other_data_and_other_code_are_other_features(
     first = ask()
     tiny_model(seed=1).save(weights)  # another network under the same name
     assert not torch.equal(ask().values, first.values)
+    assert not torch.equal(ask(precision="bfloat16").values, ask(precision="float32").values)
     asked.images = replace(asked.images, images=255 - asked.images.images, checksum="another")
     ask()
     assert ask(each=2).values.shape == (8, first.values.shape[1])
-    assert asked.times == 4
+    assert asked.times == 5
     monkeypatch.setattr(room, "source_checksum", lambda module: f"{module} was changed")
     ask()
-    assert asked.times == 5
+    assert asked.times == 6
 
 
 def test_the_first_images_of_each_class_are_those(weights: Path, tmp_path: Path) -> None:

@@ -279,6 +279,22 @@ def test_weights_trained_with_another_number_of_shots_do_where_there_are_no_othe
     assert [weights.path for weights in own.weights()] == [None], "what brings its own network is as it was trained"
 
 
+def test_the_precision_of_features_is_said_and_figures_in_another_are_not_taken(
+    chosen: Selection, pictures: Path, tmp_path: Path
+) -> None:
+    few = replace(chosen, methods=("simpleshot",), samplings=(BALANCED,))
+    first, second = (
+        write_leaderboard(replace(few, precision=precision), tmp_path / str(precision), choose=True, root=pictures)
+        for precision in (None, "bfloat16")
+    )
+    assert [board["cells"][0]["precision"] for board in (first, second)] == ["float32", "bfloat16"]
+    assert len(list((tmp_path / "cache" / "leaderboard").glob("cell-*"))) == 2
+    assert len(list((tmp_path / "cache" / "leaderboard").glob("tuning-*"))) == 2
+    said = "- folder, ConvNet trained as ProtoNet: features computed in bfloat16."
+    pages = [(tmp_path / str(name) / "leaderboard.md").read_text() for name in (None, "bfloat16")]
+    assert [said in page for page in pages] == [False, True]
+
+
 def test_a_data_set_may_have_no_recipe_for_a_backbone() -> None:
     chosen = Selection(datasets=("miniimagenet", "cub"), backbones=("conv4", "resnet18-mean"))
     assert chosen.recipes() == ["miniimagenet-conv4", "miniimagenet-resnet18-mean", "cub-conv4"]
