@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from team import list_methods
+from team import list_methods, load_model, weights_path
 from team.cli import main
 from team.leaderboard.report import BACKBONES, DATASETS
 from team.recipes.tables import PAPER
@@ -143,7 +143,8 @@ def test_the_table_in_the_readme_is_made_of_result_files() -> None:
     plus: dict[tuple[str, int], float] = {}
     for cell in measured:
         if (cell["method"], cell["sampling"]) == ("team+", "balanced"):
-            plus.setdefault((f"{cell['dataset']}-{cell['backbone']}", cell["shots"]), cell["mean"])
+            recipe = cell.get("recipe", f"{cell['dataset']}-{cell['backbone']}")
+            plus.setdefault((recipe, cell["shots"]), cell["mean"])
     for network, (name, data) in product(BACKBONES, DATASETS.items()):
         recipe = f"{name}-{network}"
         paper = [PAPER[recipe, "team", shots] for shots in (1, 5)]
@@ -151,10 +152,11 @@ def test_the_table_in_the_readme_is_made_of_result_files() -> None:
         assert all(here >= there for here, there in zip(ours, paper, strict=True)), "or say so in the README"
         columns = [f"{first:.2f} / {second:.2f}" for first, second in (paper, ours, (plus[recipe, 1], plus[recipe, 5]))]
         assert f"| {data}, {BACKBONES[network]} | {' | '.join(columns)} |" in readme
-    views = {(row["shots"], row["sampling"], row.get("views")): row["mean"] for row in measured}
-    assert f"`team+` has {views[1, 'balanced', 'three']:.2f} / {views[5, 'balanced', 'three']:.2f} on" in readme
-    members = len(read("bench/resnet18-mean.json")["members"])
-    assert f"the mean of {members} trainings, and three views" in readme
+    mean = "miniimagenet-resnet18-mean"
+    assert f"`team+` has {plus[mean, 1]:.2f} / {plus[mean, 5]:.2f} on miniImageNet" in " ".join(readme.split())
+    model = load_model(weights_path(f"{mean}-5shot-team"))
+    assert (len(model.info["members"]), model.network.views) == (8, 6)
+    assert "the mean of eight trainings that sees six views of each image" in " ".join(readme.split())
 
 
 @pytest.mark.parametrize(
