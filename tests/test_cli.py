@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -54,6 +55,23 @@ def test_it_runs_as_a_program() -> None:
     listed = subprocess.run([sys.executable, "-m", "team.cli", "--help"], capture_output=True, text=True)
     assert listed.returncode == 0
     assert all(command in listed.stdout for command in COMMANDS)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_freed_memory_is_used_again_and_not_cleared_by_the_kernel() -> None:
+    script = """
+import resource, torch
+from team.cli.shared import keep_freed_memory
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(64, 1024, 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print([faults() for _ in range(4)][-1])
+keep_freed_memory()
+print([faults() for _ in range(4)][-1])
+"""
+    before, after = map(int, subprocess.check_output([sys.executable, "-c", script], text=True).split())
+    assert before > 100 * after
 
 
 @pytest.mark.parametrize("command", COMMANDS)

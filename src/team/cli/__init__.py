@@ -13,6 +13,7 @@ import tyro
 from team.cli.bench import bench_metric, bench_train
 from team.cli.data import download, info, prepare
 from team.cli.label import label
+from team.cli.shared import keep_freed_memory
 from team.cli.tables import leaderboard, reproduce
 from team.cli.training import evaluate, train
 
@@ -60,6 +61,8 @@ def main() -> None:
     program = "team"
     if arguments and arguments[0] in _GROUPS:
         program, commands, arguments = f"team {arguments[0]}", _GROUPS[arguments[0]], arguments[1:]
+    if arguments[:1] != ["label"]:
+        keep_freed_memory()
     try:
         tyro.extras.subcommand_cli_from_dict(commands, prog=program, args=arguments)
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
