@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +44,18 @@ def test_features_are_the_networks_and_are_made_once(weights: Path, tmp_path: Pa
         assert torch.equal(found.values, expected)
         for name, values in by_class(expected, asked.images).items():
             assert torch.equal(found.by_class()[name], values)
+
+
+def test_many_images_move_a_bar_where_a_person_watches(
+    weights: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Asked(tiny_images(4, 135))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    found = cached_features(weights, asked.images.checksum, asked, cache=tmp_path / "kept")
+    assert torch.equal(found.values, embed(tiny_model().network, asked.images.images, size=32))
+    assert "540/540" in capsys.readouterr().err
+    cached_features(weights, asked.images.checksum, asked, cache=tmp_path / "kept")
+    assert capsys.readouterr().err == ""
 
 
 def test_other_weights_other_data_and_other_code_are_other_features(

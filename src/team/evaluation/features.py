@@ -19,11 +19,14 @@ import torch
 from torch import Tensor
 
 from team.data.images import ImageSet
+from team.data.progress import bar
 from team.evaluation.embed import Precision, embed, usual_precision
 from team.files import cache_folder
 from team.model import load_model
 from team.provenance import file_checksum, source_checksum
 from team.training.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
+
+_STEP = 512  # images between two steps of the bar, as many as a GPU embeds at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +85,12 @@ def cached_features(
         raise ValueError(f"{found.name} has the checksum {found.checksum}, not {data}: it has changed meanwhile")
     chosen = torch.ones_like(found.labels, dtype=torch.bool) if each is None else _first(found, each)
     model = load_model(weights)
-    values = embed(model.network.to(device), found.images[chosen], size=model.size, precision=precision)
-    features = Features(values, found.labels[chosen].to(device), found.classes)
+    network, values = model.network.to(device), list[Tensor]()
+    with bar(f"features of {found.name}", int(chosen.sum()), None) as advance:
+        for part in torch.split(found.images[chosen], _STEP):
+            values.append(embed(network, part, size=model.size, precision=precision))
+            advance(len(part))
+    features = Features(torch.cat(values), found.labels[chosen].to(device), found.classes)
     info = {"key": key, "classes": found.classes, "name": found.name}
     save_checkpoint(path, {"features": features.values, "labels": features.labels}, info)
     return features
