@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ import pytest
 import torch
 from conftest import tiny_episodic, tiny_images, tiny_model
 from PIL import Image
+from rich.console import Console
 
 from team import create_method, evaluate, list_methods
+from team.cli.tables import leaderboard
 from team.data.sampling import BALANCED, Sampling
 from team.evaluation import by_class, embed
 from team.leaderboard import Selection, bench, selection, write_leaderboard, write_report
 from team.leaderboard.prepared import Prepared
+from team.leaderboard.report import terminal_tables
 from team.leaderboard.run import add_comparisons, read_settings, run, tune
 from team.leaderboard.settings import GRIDS, TRAINED, build, settings_of
 from team.recipes import RECIPES, Recipe
@@ -86,6 +90,44 @@ def test_page_and_picture_are_made_from_the_json_alone(chosen: Selection, pictur
     best = max(board["cells"][:2], key=lambda cell: cell["mean"])
     assert f"**{best['mean']:.2f} ± {best['ci95']:.2f}**" in page
     assert "20 test episodes for each figure" in page
+
+
+def test_a_terminal_of_80_characters_shows_every_word_of_every_table() -> None:
+    board = json.loads((ROOT / "results" / "leaderboard" / "leaderboard.json").read_text(encoding="utf-8"))
+    written = StringIO()
+    Console(file=written, width=80).print(*terminal_tables(board))
+    shown = written.getvalue()
+    assert "…" not in shown
+    for word in ("balanced", "dirichlet", "episodes/s", "transductive-finetuning"):
+        assert word in shown
+    assert max(map(len, shown.splitlines())) == 80
+
+
+def test_the_command_shows_the_tables_it_was_asked_for_and_no_others(
+    chosen: Selection,
+    pictures: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recipe = replace(RECIPES["folder-conv4"], name="folder-resnet18", backbone="resnet18")
+    monkeypatch.setitem(RECIPES, recipe.name, recipe)
+    tiny_model(seed=2).save(tmp_path / "weights" / "folder-resnet18-1shot-baseline.safetensors")
+    results = tmp_path / "results"
+    write_leaderboard(replace(chosen, backbones=("conv4", "resnet18")), results, choose=True, root=pictures)
+    leaderboard(
+        ("protonet", "simpleshot"),
+        datasets=("folder",),
+        backbones=("conv4",),
+        networks=("baseline",),
+        shots=(1,),
+        episodes=20,
+        weights=chosen.folder,
+        root=pictures,
+        results=results,
+    )
+    assert capsys.readouterr().out.count("trained as ProtoNet") == 1
+    assert (results / "leaderboard.md").read_text().count("\n## folder, ") == 2
 
 
 def test_the_committed_page_is_what_its_json_gives(tmp_path: Path) -> None:
@@ -222,10 +264,11 @@ def test_a_run_replaces_the_tables_it_asks_for_and_keeps_the_others(
     tiny_model(seed=2).save(tmp_path / "weights" / "folder-resnet18-1shot-baseline.safetensors")
     other = selection_of(methods=("simpleshot",), backbones=("resnet18",), folder=chosen.folder)
     both = write_leaderboard(other, results, choose=True, root=pictures)
-    assert both["cells"][2:] == before["cells"]
-    assert {cell["recipe"] for cell in both["cells"][:2]} == {"folder-resnet18"}
+    count = len(before["cells"])
+    assert both["cells"][:count] == before["cells"], "tables stand in the order of the recipes, whichever ran last"
+    assert [cell["recipe"] for cell in both["cells"][count:]] == ["folder-resnet18"] * 2
     again = write_leaderboard(chosen, results, root=pictures)
-    assert again["cells"] == before["cells"] + both["cells"][:2]
+    assert again["cells"] == both["cells"]
     assert (results / "leaderboard.md").read_text().count("\n## folder, ") == 2
     elsewhere = write_leaderboard(replace(other, seed=1), results, choose=True, root=pictures)
     assert {cell["recipe"] for cell in elsewhere["cells"]} == {"folder-resnet18"}, "of another seed: other episodes"

@@ -143,7 +143,8 @@ def leaderboard(
 
         from team.leaderboard.report import terminal_tables
 
-        Console().print(*terminal_tables(board))
+        asked = [cell for cell in board["cells"] if cell["recipe"] in chosen.recipes()]
+        Console().print(*terminal_tables(board | {"cells": asked}))
     print(f"written: {results / 'leaderboard.md'}", file=sys.stderr)
 
 

@@ -91,15 +91,19 @@ def usual_hardware(cells: list[Cell]) -> str:
 
 
 def terminal_tables(leaderboard: dict[str, Any]) -> list[Table]:
+    """For a terminal of 80 characters or more."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     tables = []
     for board in boards(leaderboard):
-        table = Table(title=board.title)
+        table = Table(title=f"\n{board.title}", box=SIMPLE_HEAD, show_edge=False, padding=0)
         for number, heading in enumerate(board.headings):
-            table.add_column(heading, justify="right" if number else "left", no_wrap=not number)
+            accuracy = 0 < number <= len(board.columns)
+            breakable = heading.replace("(", " (")
+            table.add_column(breakable, justify="right" if number else "left", no_wrap=not accuracy)
         for row in board.shown():
-            table.add_row(*(text.replace("**", "") for text in row))
+            table.add_row(*(text.replace("**", "").replace("± ", "±") for text in row))
         tables.append(table)
     return tables
 

@@ -100,7 +100,8 @@ def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selec
     """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection.
 
     Other tables stay. In a table that was asked for, a figure of another method stays if this run found its reference,
-    with which it was compared episode by episode, as it was.
+    with which it was compared episode by episode, as it was. Tables stand in the order of the recipes, whichever ran
+    last.
     """
     if earlier.get("about") != board["about"]:
         return board
@@ -118,7 +119,9 @@ def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selec
     run = {name for weights in selection.weights() for name in weights.methods}
     missing = [one for one in earlier["not_run"] if one["recipe"] not in asked or not run & set(one["methods"])]
     kept = [cell for cell in earlier["cells"] if stays(cell)]
-    return board | {"cells": board["cells"] + kept, "not_run": board["not_run"] + missing}
+    order = {name: number for number, name in enumerate(RECIPES)}
+    cells = sorted(board["cells"] + kept, key=lambda cell: order.get(cell["recipe"], len(order)))
+    return board | {"cells": cells, "not_run": board["not_run"] + missing}
 
 
 def _place(cell: Cell) -> tuple[Any, ...]:
