@@ -115,7 +115,7 @@ def leaderboard(
             not asked for stay, and rows that were not where team+ is measured again and has the same figures.
         device: auto, cpu or cuda.
         precision: What networks compute features in; auto is bfloat16 on a GPU and float32 on a CPU, where bfloat16
-            is about four times as fast if the CPU has AMX.
+            is about four times as fast with AMX and not quite twice with AVX-512 BF16.
         format: What to print.
     """
     from team.data.sampling import Sampling
