@@ -226,7 +226,7 @@ def test_a_method_with_its_own_weights_runs_with_these_or_is_said_not_to_be_run(
     assert missing == {("folder-conv4-5shot-masked-soft-kmeans", "masked-soft-kmeans")}
     page = (tmp_path / "results" / "leaderboard.md").read_text()
     assert "| masked-soft-kmeans † |" in page
-    assert "Not run: masked-soft-kmeans; there are no such weights: folder-conv4-5shot-masked-soft-kmeans" in page
+    assert "- Not run, there are no such weights: masked-soft-kmeans for folder-conv4-5shot.\n" in page
     tiny_model("soft-kmeans").save(tmp_path / "weights" / "folder-conv4-1shot-masked-soft-kmeans.safetensors")
     with pytest.raises(ValueError, match="was trained for soft-kmeans, not for masked-soft-kmeans"):
         write_leaderboard(mixed, tmp_path / "results", root=pictures)

@@ -78,11 +78,9 @@ def boards(leaderboard: dict[str, Any]) -> list[Board]:
 def _title(cell: Cell, network: str) -> str:
     members = cell.get("members", 1)
     mean = f", mean of {members}" if members > 1 else ""
-    dataset, backbone = (
-        DATASETS.get(cell["dataset"], cell["dataset"]),
-        BACKBONES.get(cell["backbone"], cell["backbone"]),
-    )
-    return f"{dataset}, {backbone}{mean} {NETWORKS.get(network, f'trained as {network}')}"
+    dataset, backbone = cell["dataset"], cell["backbone"]
+    trained = NETWORKS.get(network, f"trained as {network}")
+    return f"{DATASETS.get(dataset, dataset)}, {BACKBONES.get(backbone, backbone)}{mean} {trained}"
 
 
 def usual_hardware(cells: list[Cell]) -> str:
@@ -181,12 +179,19 @@ def _provenance(leaderboard: dict[str, Any], found: list[Board]) -> str:
         f"- Measured on {name}{f': {methods}' if number else ''}."
         for number, (name, methods) in enumerate(machines.items())
     ]
-    missing: dict[tuple[str, str], list[str]] = {}
-    for entry in leaderboard["not_run"]:
-        missing.setdefault((", ".join(entry["methods"]), entry["reason"]), []).append(entry["weights"])
-    for (methods, reason), weights in missing.items():
-        lines.append(f"- Not run: {methods}; {reason}: {', '.join(weights)}.")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_not_run(leaderboard["not_run"])]) + "\n"
+
+
+def _not_run(entries: list[dict[str, Any]]) -> list[str]:
+    """A line for all networks that lack the same methods for the same reason."""
+    methods: dict[tuple[str, str], set[str]] = {}
+    for entry in entries:
+        network = entry["weights"].rpartition("shot-")[0] + "shot"
+        methods.setdefault((network, entry["reason"]), set()).update(entry["methods"])
+    networks: dict[tuple[str, str], list[str]] = {}
+    for (network, reason), names in methods.items():
+        networks.setdefault((", ".join(sorted(names)), reason), []).append(network)
+    return [f"- Not run, {reason}: {names} for {', '.join(at)}." for (names, reason), at in networks.items()]
 
 
 def _methods_by(cells: list[Cell], key: str) -> dict[Any, str]:
