@@ -10,6 +10,8 @@ from typing import Any
 
 from team.leaderboard.report import BACKBONES, usual_hardware
 from team.leaderboard.run import REFERENCE
+from team.methods import create_method
+from team.methods.network import NetworkMethod
 from team.report.figure import colour, figure
 
 _KINDS = (("one query at a time", 7, "o"), ("queries together (transductive)", 0, "s"), ("TEAM and team+", 5, "D"))
@@ -18,14 +20,16 @@ _KINDS = (("one query at a time", 7, "o"), ("queries together (transductive)", 0
 def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
     """Write one panel per sampling: mean accuracy of each method over the columns of the backbone that has most.
 
-    Methods that were not run in all of these are left out, since their means would be of other episodes, and so is what
-    was measured on other hardware than the rest.
+    Methods that were not run in all of these are left out, since their means would be of other episodes, and so are
+    those that fit the network to each episode, whose speed is that of the network, and what was measured on other
+    hardware than the rest.
     """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     [(backbone, _)] = Counter(cell["backbone"] for cell in leaderboard["cells"]).most_common(1)
     hardware = usual_hardware(leaderboard["cells"])
     cells = [cell for cell in leaderboard["cells"] if (cell["backbone"], cell["hardware"]) == (backbone, hardware)]
+    cells = [cell for cell in cells if not isinstance(create_method(cell["method"]), NetworkMethod)]
     samplings = list(dict.fromkeys(cell["sampling"] for cell in cells))
     with figure(path, 6.4 * len(samplings), 6.0) as drawing:
         panels = drawing.subplots(1, len(samplings), squeeze=False)[0]

@@ -27,9 +27,9 @@ proportions drawn from a Dirichlet distribution. In one column every method gets
 How features are prepared, temperatures and options were chosen on validation classes for each method and column; they
 are listed below.
 
-ECE is the expected calibration error (15 bins, per cent), "episodes/s" the speed on features; both are means over the
-columns to their left. A method marked * did not differ from the best of its column, or from team+ where that
-was run (paired t-test on the same episodes, p > 0.05).
+ECE is the expected calibration error (15 bins, per cent), "episodes/s" the speed on features, or on images where
+a method fits the network to each episode; both are means over the columns to their left. A method marked * did not
+differ from the best of its column, or from team+ where that was run (paired t-test on the same episodes, p > 0.05).
 """
 
 
@@ -54,8 +54,9 @@ class Board:
             own = " †" if any(cell["network"] == "own" for cell in row.values()) else ""
             elsewhere = " ‡" if any(cell["hardware"] != self.hardware for cell in row.values()) else ""
             values = [_shown(row[at], best[at]) if at in row else "not run" for at in self.columns]
-            speed = f"{_mean(row, 'episodes_per_second'):,.0f}{elsewhere}"
-            yield [name + own, *values, f"{_mean(row, 'ece'):.1f}", speed]
+            speed = _mean(row, "episodes_per_second")
+            rate = f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
+            yield [name + own, *values, f"{_mean(row, 'ece'):.1f}", rate + elsewhere]
 
 
 def boards(leaderboard: dict[str, Any]) -> list[Board]:

@@ -100,27 +100,31 @@ def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selec
     """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection.
 
     Other tables stay. In a table that was asked for, a figure of another method stays if this run found its reference,
-    with which it was compared episode by episode, as it was. Tables stand in the order of the recipes, whichever ran
-    last.
+    with which it was compared episode by episode, as it was; beside such figures so do those that came out the same
+    again, as speeds can be compared only within a run. Tables stand in the order of the recipes, whichever ran last.
     """
     if earlier.get("about") != board["about"]:
         return board
     asked = selection.recipes()
-    now, before = ({_place(cell): cell["mean"] for cell in one["cells"]} for one in (board, earlier))
+    now, before = ({_place(cell): cell for cell in one["cells"]} for one in (board, earlier))
+
+    def same(place: tuple[Any, ...]) -> bool:
+        return place in now and place in before and now[place]["mean"] == before[place]["mean"]
 
     def stays(cell: Cell) -> bool:
         if cell["recipe"] not in asked:
             return True
         if _place(cell) in now or cell["paired"] is None:
             return False
-        reference = _place(cell | {"method": cell["paired"]["to"], "weights": cell["paired"]["weights"]})
-        return reference in now and now[reference] == before.get(reference)
+        return same(_place(cell | {"method": cell["paired"]["to"], "weights": cell["paired"]["weights"]}))
 
     run = {name for weights in selection.weights() for name in weights.methods}
     missing = [one for one in earlier["not_run"] if one["recipe"] not in asked or not run & set(one["methods"])]
     kept = [cell for cell in earlier["cells"] if stays(cell)]
+    beside = {cell["recipe"] for cell in kept}
+    cells = [before[at] if cell["recipe"] in beside and same(at) else cell for at, cell in now.items()] + kept
     order = {name: number for number, name in enumerate(RECIPES)}
-    cells = sorted(board["cells"] + kept, key=lambda cell: order.get(cell["recipe"], len(order)))
+    cells.sort(key=lambda cell: order.get(cell["recipe"], len(order)))
     return board | {"cells": cells, "not_run": board["not_run"] + missing}
 
 
