@@ -42,7 +42,7 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
                     axes.plot(*zip(*chosen, strict=True), label=label, **style)
             axes.set(xscale="log", title=f"{sampling} queries", xlabel="episodes per second")
             axes.set_ylabel(f"accuracy, % (mean over data sets and shots, {BACKBONES.get(backbone, backbone)})")
-            axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+            axes.xaxis.set_major_locator(LogLocator())
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.grid(alpha=0.25)

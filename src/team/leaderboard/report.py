@@ -47,15 +47,20 @@ class Board:
     def headings(self) -> list[str]:
         return ["method", *(f"{shots}-shot {name}" for shots, name in self.columns), "ECE", "episodes/s"]
 
+    @property
+    def ranked(self) -> list[tuple[str, dict[tuple[int, str], Cell]]]:
+        """Methods with their rows, the best first."""
+        return sorted(self.rows.items(), key=lambda item: -_mean(item[1], "mean"))
+
     def shown(self) -> Iterator[list[str]]:
         """The rows as text, the best first."""
         best = {at: max(row[at]["mean"] for row in self.rows.values() if at in row) for at in self.columns}
-        for name, row in sorted(self.rows.items(), key=lambda item: -_mean(item[1], "mean")):
+        for name, row in self.ranked:
             own = " †" if any(cell["network"] == "own" for cell in row.values()) else ""
             elsewhere = " ‡" if any(cell["hardware"] != self.hardware for cell in row.values()) else ""
             values = [_shown(row[at], best[at]) if at in row else "not run" for at in self.columns]
             speed = _mean(row, "episodes_per_second")
-            rate = f"{speed:,.0f}" if speed >= 10 else f"{speed:.1f}"
+            rate = f"{speed:,.0f}" if speed >= 9.95 else f"{speed:.1f}"
             yield [name + own, *values, f"{_mean(row, 'ece'):.1f}", rate + elsewhere]
 
 
@@ -131,7 +136,7 @@ def _differences(found: list[Board]) -> str:
         paired = [cell["paired"] for row in board.rows.values() for cell in row.values() if cell["paired"]]
         reference = ", ".join(dict.fromkeys(pair["to"] for pair in paired)) or "nothing"
         rows = []
-        for name, row in sorted(board.rows.items(), key=lambda item: -_mean(item[1], "mean")):
+        for name, row in board.ranked:
             pairs = [row.get(at, {}).get("paired") for at in board.columns]
             rows.append([name, *("" if p is None else f"{p['difference']:+.2f} ± {p['ci95']:.2f}" for p in pairs)])
         parts += [f"### {board.title}\n", f"Reference: {reference}.\n", markdown_table(board.headings[:-2], rows)]
@@ -142,7 +147,7 @@ def _settings(found: list[Board]) -> str:
     parts = ["<details><summary>What each method chose, with the accuracy on validation classes</summary>\n"]
     for board in found:
         rows = []
-        for name, row in board.rows.items():
+        for name, row in board.ranked:
             chosen = [row.get(at, {}).get("chosen") for at in board.columns]
             rows.append([name, *("as trained" if one is None else _setting(one) for one in chosen)])
         parts += [f"### {board.title}\n", markdown_table(board.headings[:-2], rows)]
