@@ -1,4 +1,4 @@
-"""The method from end to end in about two minutes on a CPU: train on glyphs, compare, and write a report.
+"""The method from end to end in a minute or two on a CPU: train on glyphs, compare, and write a report.
 
 One network is pre-trained, then trained on episodes once for each row of the paper's ablation, all on the same
 episodes. Every choice below was made on the validation scripts (Greek and Lao); the test scripts, whose characters no

@@ -19,7 +19,7 @@ from team.cli.training import evaluate, train
 
 
 def demo(out: Path = Path("team-demo"), seed: int = 0, quick: bool = False) -> None:
-    """Train a small network on built-in images, compare TEAM with its baseline, write a report (two minutes).
+    """Train a small network on built-in images, compare TEAM with its baseline, write a report (a minute or two).
 
     Args:
         out: Folder for the report; a demo that was interrupted goes on from there.
