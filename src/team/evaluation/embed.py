@@ -57,7 +57,7 @@ def embed(
 
 
 def usual_precision(device: torch.device | str) -> Precision:
-    """bfloat16 on a GPU, and float32 on a CPU: there bfloat16 pays only with instructions for it (AMX, AVX-512 BF16)."""
+    """bfloat16 on a GPU, float32 on a CPU: there bfloat16 pays only with instructions for it (AMX, AVX-512 BF16)."""
     return "bfloat16" if torch.device(device).type == "cuda" else "float32"
 
 
