@@ -270,8 +270,13 @@ def test_a_run_replaces_the_tables_it_asks_for_and_keeps_the_others(
     again = write_leaderboard(chosen, results, root=pictures)
     assert again["cells"] == both["cells"]
     assert (results / "leaderboard.md").read_text().count("\n## folder, ") == 2
+    (tmp_path / "weights" / "folder-resnet18-1shot-baseline.safetensors").unlink()
+    gone = write_leaderboard(replace(chosen, backbones=("conv4", "resnet18")), results, root=pictures)
+    assert gone["cells"] == both["cells"], "what was measured stays, though its weights are no longer there"
+    assert [one["methods"] for one in gone["not_run"]] == [["protonet"]]
+    other = replace(other, backbones=("conv4",))
     elsewhere = write_leaderboard(replace(other, seed=1), results, choose=True, root=pictures)
-    assert {cell["recipe"] for cell in elsewhere["cells"]} == {"folder-resnet18"}, "of another seed: other episodes"
+    assert {cell["recipe"] for cell in elsewhere["cells"]} == {"folder-conv4"}, "of another seed: other episodes"
     (results / "leaderboard" / "leaderboard.json").write_text("cut sho")
     with pytest.raises(ValueError, match="is no leaderboard; remove it and run again"):
         write_leaderboard(other, results, root=pictures)

@@ -112,7 +112,7 @@ def leaderboard(
         weights: Folder of model files of one's own, named like those of the package.
         root: Official files of the data sets, if they are not prepared yet.
         results: leaderboard.md goes here; JSON, settings and the plot into its folder leaderboard. Tables that were
-            not asked for stay, and rows that were not where team+ is measured again and has the same figures.
+            not run stay, and rows that were not where team+ is measured again and has the same figures.
         device: auto, cpu or cuda.
         precision: What networks compute features in; auto is bfloat16 on a GPU and float32 on a CPU, where bfloat16
             is about four times as fast with AMX and not quite twice with AVX-512 BF16.

@@ -99,20 +99,21 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
 def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selection) -> dict[str, Any]:
     """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection.
 
-    Other tables stay. In a table that was asked for, a figure of another method stays if this run found its reference,
-    with which it was compared episode by episode, as it was; beside such figures so do those that came out the same
-    again, as speeds can be compared only within a run. Tables stand in the order of the recipes, whichever ran last.
+    Other tables stay, also those whose weights are no longer there. In a table that was run, a figure of another method
+    stays if this run found its reference, with which it was compared episode by episode, as it was; beside such figures
+    so do those that came out the same again, as speeds can be compared only within a run. Tables stand in the order of
+    the recipes, whichever ran last.
     """
     if earlier.get("about") != board["about"]:
         return board
-    asked = selection.recipes()
+    asked, ran = selection.recipes(), {cell["recipe"] for cell in board["cells"]}
     now, before = ({_place(cell): cell for cell in one["cells"]} for one in (board, earlier))
 
     def same(place: tuple[Any, ...]) -> bool:
         return place in now and place in before and now[place]["mean"] == before[place]["mean"]
 
     def stays(cell: Cell) -> bool:
-        if cell["recipe"] not in asked:
+        if cell["recipe"] not in ran:
             return True
         if _place(cell) in now or cell["paired"] is None:
             return False
@@ -125,7 +126,12 @@ def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selec
     cells = [before[at] if cell["recipe"] in beside and same(at) else cell for at, cell in now.items()] + kept
     order = {name: number for number, name in enumerate(RECIPES)}
     cells.sort(key=lambda cell: order.get(cell["recipe"], len(order)))
-    return board | {"cells": cells, "not_run": board["not_run"] + missing}
+    shown = {(cell["weights"], cell["method"]) for cell in cells}
+    not_run = []
+    for one in board["not_run"] + missing:
+        methods = [name for name in one["methods"] if (one["weights"], name) not in shown]
+        not_run += [one | {"methods": methods}] if methods else []
+    return board | {"cells": cells, "not_run": not_run}
 
 
 def _place(cell: Cell) -> tuple[Any, ...]:
