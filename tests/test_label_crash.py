@@ -148,8 +148,9 @@ def test_the_command_serves_a_folder_and_stops_when_asked(tmp_path: Path) -> Non
     environment["BROWSER"] = f"{browser} %s"
     command = [sys.executable, "-m", "team.cli", *words]
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
-    for life in range(2):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
+    in_background = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]  # where shells let interrupts be ignored
+    for life, started in enumerate((command, in_background)):
+        process = subprocess.Popen(started, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
         assert process.stdout is not None
         address = next(line.split()[1] for line in process.stdout if line.startswith("open "))
         client = Client(Server(address, process, None))  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import socket
 import tempfile
 import webbrowser
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -94,13 +94,10 @@ def run(
     print(f"every action is saved at once in {journal.path}")
     print(f"open {secrets.address}")
     print("on this machine, for you alone; stop with Ctrl-C, and go on any time with the same command", flush=True)
-    try:
-        with _opened(secrets.address) if open_browser else nullcontext():
-            uvicorn.Server(settings).run(sockets=[listener])
-    except KeyboardInterrupt:
-        print("stopped; everything is saved")
-    finally:
-        workbench.close()
+    # The interrupt that stops the server is passed on by it, unless interrupts are ignored, as in a shell's background.
+    with closing(workbench), suppress(KeyboardInterrupt), _opened(secrets.address) if open_browser else nullcontext():
+        uvicorn.Server(settings).run(sockets=[listener])
+    print("stopped; everything is saved")
 
 
 def listen(port: int) -> socket.socket:
