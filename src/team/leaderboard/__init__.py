@@ -14,10 +14,11 @@ def write_leaderboard(
 ) -> dict[str, Any]:
     """Run the selection and write ``leaderboard.md`` and, in the folder ``leaderboard``, its JSON and its plot.
 
-    What the selection does not ask for stays there as it is, see :func:`team.leaderboard.run.keep_others`.
+    What the selection does not ask for stays there, see :func:`team.leaderboard.earlier.keep_others`.
     choose: choose settings on validation classes first; otherwise those of ``leaderboard/settings.json`` are used
     """
-    from team.leaderboard.run import keep_others, read_board, read_settings, run, tune
+    from team.leaderboard.earlier import keep_others
+    from team.leaderboard.run import read_board, read_settings, run, tune
 
     folder = results / "leaderboard"
     earlier = read_board(folder / "leaderboard.json")

@@ -28,8 +28,13 @@ def plot_speed(leaderboard: dict[str, Any], path: Path) -> None:
 
     [(backbone, _)] = Counter(cell["backbone"] for cell in leaderboard["cells"]).most_common(1)
     hardware = usual_hardware(leaderboard["cells"])
-    cells = [cell for cell in leaderboard["cells"] if (cell["backbone"], cell["hardware"]) == (backbone, hardware)]
-    cells = [cell for cell in cells if not isinstance(create_method(cell["method"]), NetworkMethod)]
+    methods = {cell["method"] for cell in leaderboard["cells"]}
+    on_features = {name for name in methods if not isinstance(create_method(name), NetworkMethod)}
+    cells = [
+        cell
+        for cell in leaderboard["cells"]
+        if (cell["backbone"], cell["hardware"]) == (backbone, hardware) and cell["method"] in on_features
+    ]
     samplings = list(dict.fromkeys(cell["sampling"] for cell in cells))
     with figure(path, 6.4 * len(samplings), 6.0) as drawing:
         panels = drawing.subplots(1, len(samplings), squeeze=False)[0]

@@ -27,7 +27,7 @@ from team.recipes import RECIPES
 from team.recipes.run import Runner
 
 REFERENCE = "team+"
-_COLUMN = ("recipe", "shots", "sampling")
+COLUMN = ("recipe", "shots", "sampling")
 
 Cell = dict[str, Any]
 Settings = dict[str, dict[str, Any]]
@@ -96,49 +96,6 @@ def run(selection: Selection, settings: Settings, *, device: str = "cpu", root: 
     return {"about": about, "cells": cells, "not_run": not_run}
 
 
-def keep_others(board: dict[str, Any], earlier: dict[str, Any], selection: Selection) -> dict[str, Any]:
-    """The leaderboard, and what an earlier one with episodes of the same seed has beyond this selection.
-
-    Other tables stay, also those whose weights are no longer there. In a table that was run, a figure of another method
-    stays if this run found its reference, with which it was compared episode by episode, as it was; beside such figures
-    so do those that came out the same again, as speeds can be compared only within a run. Tables stand in the order of
-    the recipes, whichever ran last.
-    """
-    if earlier.get("about") != board["about"]:
-        return board
-    asked, ran = selection.recipes(), {cell["recipe"] for cell in board["cells"]}
-    now, before = ({_place(cell): cell for cell in one["cells"]} for one in (board, earlier))
-
-    def same(place: tuple[Any, ...]) -> bool:
-        return place in now and place in before and now[place]["mean"] == before[place]["mean"]
-
-    def stays(cell: Cell) -> bool:
-        if cell["recipe"] not in ran:
-            return True
-        if _place(cell) in now or cell["paired"] is None:
-            return False
-        return same(_place(cell | {"method": cell["paired"]["to"], "weights": cell["paired"]["weights"]}))
-
-    run = {name for weights in selection.weights() for name in weights.methods}
-    missing = [one for one in earlier["not_run"] if one["recipe"] not in asked or not run & set(one["methods"])]
-    kept = [cell for cell in earlier["cells"] if stays(cell)]
-    beside = {cell["recipe"] for cell in kept}
-    cells = [before[at] if cell["recipe"] in beside and same(at) else cell for at, cell in now.items()] + kept
-    order = {name: number for number, name in enumerate(RECIPES)}
-    cells.sort(key=lambda cell: order.get(cell["recipe"], len(order)))
-    shown = {(cell["weights"], cell["method"]) for cell in cells}
-    not_run = []
-    for one in board["not_run"] + missing:
-        methods = [name for name in one["methods"] if (one["weights"], name) not in shown]
-        not_run += [one | {"methods": methods}] if methods else []
-    return board | {"cells": cells, "not_run": not_run}
-
-
-def _place(cell: Cell) -> tuple[Any, ...]:
-    """What a cell is the figure of."""
-    return tuple(cell[key] for key in (*_COLUMN, "method", "weights"))
-
-
 def column(weights: Weights, sampling: Sampling) -> str:
     """The name of a column of the leaderboard, in the file of settings."""
     return f"{weights.label}, {sampling}"
@@ -169,7 +126,7 @@ def add_comparisons(cells: list[Cell]) -> None:
     A method with its own network is compared with the reference among all networks.
     """
     for cell in cells:
-        same = [other for other in cells if all(other[key] == cell[key] for key in _COLUMN)]
+        same = [other for other in cells if all(other[key] == cell[key] for key in COLUMN)]
         rivals = [other for other in same if cell["network"] in ("own", other["network"])]
         ours = [other for other in rivals if other["method"] == REFERENCE]
         reference = max(ours or rivals, key=lambda other: float(other["mean"]))
