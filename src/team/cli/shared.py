@@ -27,8 +27,8 @@ def choose_device(wanted: str) -> str:
 def keep_freed_memory() -> None:
     """Let the C library keep for this process what tensors give back, where it is glibc; elsewhere do nothing.
 
-    glibc maps every large block anew and the kernel clears its pages each time, which takes a fifth of the time of a
-    ConvNet on a CPU, or more. A server, which should give memory back, is better off without.
+    glibc maps every large block anew and the kernel clears its pages each time, which a ConvNet on a CPU spends a good
+    part of its time on. A server, which should give memory back, is better off without.
     """
     set_option = getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "mallopt", None)
     if set_option is not None:

@@ -115,7 +115,7 @@ def leaderboard(
             not run stay, and rows that were not where team+ is measured again and has the same figures.
         device: auto, cpu or cuda.
         precision: What networks compute features in; auto is bfloat16 on a GPU and float32 on a CPU, where bfloat16
-            is about four times as fast with AMX and not quite twice with AVX-512 BF16.
+            is faster with AVX-512 BF16, and much faster with AMX.
         format: What to print.
     """
     from team.data.sampling import Sampling
@@ -143,8 +143,9 @@ def leaderboard(
 
         from team.leaderboard.report import terminal_tables
 
-        asked = [cell for cell in board["cells"] if cell["recipe"] in chosen.recipes()]
-        Console().print(*terminal_tables(board | {"cells": asked}))
+        asked = chosen.recipes()
+        cells = [cell for cell in board["cells"] if cell["recipe"] in asked]
+        Console().print(*terminal_tables(board | {"cells": cells}))
     print(f"written: {results / 'leaderboard.md'}", file=sys.stderr)
 
 
